@@ -1,0 +1,54 @@
+"""How good a point is: bounds that hold for any duals; and, apart from measuring, the decision to stop."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a complete pass of the oracle proved.
+
+    Attributes
+    ----------
+    objective : float
+        Objective of a feasible point: an upper bound of the optimum.
+    lower_bound : float
+        Value of the dual: a lower bound of the optimum.
+    violation : float
+        Largest violation of a row at the iterate (the feasible point itself violates none).
+    """
+
+    objective: float
+    lower_bound: float
+    violation: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds."""
+        return relative_gap(self.objective, self.lower_bound)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "gap": self.gap}
+
+
+def relative_gap(upper: float, lower: float) -> float:
+    """(upper - lower) / max(1, |lower|)."""
+    return (upper - lower) / max(1.0, abs(lower))
+
+
+def quadratic_value(x: np.ndarray, target: np.ndarray, inverse: np.ndarray) -> float:
+    """1/2 sum (x - t)^2 / inverse."""
+    return 0.5 * float(np.sum((x - target) ** 2 / inverse))
+
+
+def quadratic_dual(y: np.ndarray, target: np.ndarray, inverse: np.ndarray, rhs: float, dual_sum: float) -> float:
+    """The dual value where ``y = t - inverse * A'z``, bounds x >= 0 minimised out: valid for every z >= 0."""
+    x = np.maximum(y, 0.0)
+    return 0.5 * float(np.sum((target - x) * (target + x) / inverse)) - rhs * dual_sum
+
+
+def converged(certificate: Certificate | None, tol: float) -> bool:
+    """Whether the bounds meet and the iterate is feasible, both within ``tol``."""
+    return certificate is not None and certificate.gap <= tol and certificate.violation <= tol

@@ -1,0 +1,63 @@
+"""Project and forget: the loop of the paper's Algorithm 1, with a certificate and a commit in every turn."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .certificate import converged
+from .monitor import Monitor
+from .oracle import Found, SearchStopped
+from .problem import Problem, State
+
+Commit = Callable[[State, dict[str, Any], str], None]
+
+
+def run(problem: Problem, state: State, *, tol: float, max_iter: int | None, monitor: Monitor, commit: Commit) -> str:
+    """Iterate until the certificate meets ``tol`` or a limit is reached; returns the status.
+
+    ``commit(state, record, status)`` makes the iteration last. A search that is asked to stop leaves the state at the
+    last commit.
+    """
+    bound = problem.bound(state)
+    last = None if max_iter is None else state.iteration + max_iter
+    while not converged(state.certificate, tol):
+        if state.iteration == last:
+            return "iteration_limit"
+        if monitor.stop_reason:
+            return monitor.stop_reason
+        try:
+            found = problem.find(state)
+        except SearchStopped:
+            return monitor.stop_reason or "interrupted"
+        record = {"iteration": state.iteration + 1, "stage": state.plan["stage"], "found": len(found.rows)}
+        record |= {"worst": float(found.violation.max(initial=0.0)), "relaxed": found.relaxed}
+        if found.complete:
+            record |= certify(problem, state, found, tol)
+        if converged(state.certificate, tol):
+            record |= {"added": 0, "forgotten": 0, "lower_bound": bound, "kept": len(state.rows)}
+        else:
+            with monitor.timed("sweep"):
+                record["added"] = state.rows.append(found.rows)
+                record |= problem.sweep(state, found)
+                record["forgotten"] = state.rows.forget()
+            before, bound = bound, problem.bound(state)
+            state.plan = problem.plan(state, found, before, bound)
+            record |= {"lower_bound": bound, "kept": len(state.rows)}
+        state.iteration += 1
+        record["seconds"] = monitor.take_times()
+        state.history.append(record)
+        with monitor.timed("disk"):
+            commit(state, record, "converged" if converged(state.certificate, tol) else "running")
+        monitor.iteration(record)
+    return "converged"
+
+
+def certify(problem: Problem, state: State, found: Found, tol: float) -> dict[str, float]:
+    """Take in what a complete search proves.
+
+    The best feasible point is kept, and at the end the last one: it depends on the duals alone, not on when the run
+    was stopped and looked at.
+    """
+    state.certificate, point = problem.measure(state, found)
+    if state.certificate.objective <= state.objective or converged(state.certificate, tol):
+        state.feasible, state.objective = point, state.certificate.objective
+    return state.certificate.as_dict()

@@ -1,0 +1,17 @@
+"""Every exception of the package; each refines a builtin, so callers may catch either."""
+
+
+class InputError(ValueError):
+    """The data or an option cannot be used; the message names what was found and where."""
+
+
+class WorkspaceError(RuntimeError):
+    """A workspace is missing, damaged, foreign, or does not fit the request."""
+
+
+class WorkspaceBusyError(WorkspaceError):
+    """Another process is working on this workspace."""
+
+
+class BudgetError(MemoryError):
+    """The memory budget cannot hold the work; the message names the smallest one that can."""

@@ -1,0 +1,6 @@
+"""Numba kernels: arrays in, arrays out; no disk, no Python objects."""
+
+import numba
+
+# One decorator for every kernel: compiled once per machine, and free of the interpreter lock while it runs.
+kernel = numba.njit(cache=True, nogil=True)

@@ -1,0 +1,48 @@
+"""Ragged rows: keys, and the compaction that forgets."""
+
+import numpy as np
+
+from . import kernel
+
+
+@kernel
+def _mix(value):
+    """A 64-bit scrambler (splitmix64)."""
+    value = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@kernel
+def row_keys(row_start, entries):
+    """One uint64 a row, the same for the same closing edge and the same set of path edges in any order."""
+    keys = np.empty(len(row_start) - 1, np.uint64)
+    for row in range(len(keys)):
+        key = _mix(_mix(entries[row_start[row]]))
+        for k in range(row_start[row] + 1, row_start[row + 1]):
+            key += _mix(entries[k])
+        keys[row] = key
+    return keys
+
+
+@kernel
+def keep_rows(row_start, entries, keep):
+    """The rows marked in ``keep``, packed: ``(row_start, entries)``."""
+    rows = entry = 0
+    for row in range(len(keep)):
+        if keep[row]:
+            rows += 1
+            entry += row_start[row + 1] - row_start[row]
+    new_start = np.empty(rows + 1, row_start.dtype)
+    new_entries = np.empty(entry, entries.dtype)
+    rows = entry = 0
+    new_start[0] = 0
+    for row in range(len(keep)):
+        if keep[row]:
+            for k in range(row_start[row], row_start[row + 1]):
+                new_entries[entry] = entries[k]
+                entry += 1
+            rows += 1
+            new_start[rows] = entry
+    return new_start, new_entries

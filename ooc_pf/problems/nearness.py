@@ -1,0 +1,86 @@
+"""Metric nearness: the closest weights to the given ones that are distances on the graph."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..cycles import CycleProgram
+from ..graph import Graph, build_graph
+from ..inputs import Edges
+from ..result import Result
+from ..solving import Limits, solve_cycles
+
+
+def nearness_program(edges: Edges, weights: np.ndarray | None, graph: Graph | None) -> CycleProgram:
+    """min 1/2 sum w (x - d)^2 with x >= 0 and x_c <= length of every path between the ends of c."""
+    graph = graph or build_graph(edges.u, edges.v, edges.nodes)
+    inverse = np.ones(len(edges.u)) if weights is None else 1.0 / weights
+    return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph)
+
+
+def metric_nearness(
+    graph: Any,
+    *,
+    weights: Any = None,
+    tol: float = 1e-6,
+    oracle: str = "numba",
+    seed: int = 0,
+    workspace: Any = None,
+    memory: int | str | None = None,
+    workers: int | None = None,
+    max_iter: int | None = None,
+    max_time: float | None = None,
+    callback: Callable[[dict[str, Any]], Any] | None = None,
+    progress: bool = False,
+    restart: bool = False,
+) -> Result:
+    """Move the distances on the edges of a graph as little as possible until no detour is shorter than an edge.
+
+    Solves ``min 1/2 sum_e w_e (x_e - d_e)^2`` over the x >= 0 in which every edge is a shortest path between its ends.
+
+    Parameters
+    ----------
+    graph : path, (u, v, d) arrays, square array, scipy.sparse matrix or igraph.Graph
+        A path names a workspace made by `convert`. An igraph graph gives its distances in the edge attribute
+        ``weight``. Distances may be negative; the graph may have several parts.
+    weights : array, optional
+        Positive weight of each edge, in the order of the edges, or a square array where the graph is one.
+    tol : float
+        Stop when the relative gap between the bounds and the largest violation are both at most this.
+    oracle : {"numba", "igraph"}
+        Which engine finds violated cycles.
+    seed : int
+        Stored with the run. The present method makes no random choice.
+    workspace : path, optional
+        Keep the state here, on disk, and continue from it. None: in memory.
+    memory : int or str, optional
+        Budget in bytes, or like "500MB", for what is held beyond the interpreter.
+    workers : int, optional
+        Threads or processes; the answer does not depend on it. None: one a core.
+    max_iter, max_time : optional
+        Stop after so many iterations, or seconds, of this call.
+    callback : callable, optional
+        Called with a dict after each iteration; a true answer stops the run.
+    progress : bool
+        Show progress on stderr.
+    restart : bool
+        Discard the progress in the workspace.
+
+    Returns
+    -------
+    Result
+        ``x`` is feasible whatever the status, and comes in the form of the input.
+
+    Examples
+    --------
+    >>> import numpy as np, ooc_pf as pf
+    >>> result = pf.metric_nearness((np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([1.0, 1.0, 5.0])))
+    >>> result.x.round(6).tolist(), round(result.objective, 6)
+    ([2.0, 2.0, 4.0], 1.5)
+    """
+    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
+    options = {"tol": tol, "oracle": oracle, "seed": seed}
+    return solve_cycles(
+        "nearness", graph, nearness_program, kind="distance", weights=weights, options=options, limits=limits
+    )

@@ -1,0 +1,90 @@
+"""What a solve returns."""
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .constraints import RowBlock, Rows
+
+
+@dataclass(frozen=True)
+class Duals:
+    """Remembered rows with their multipliers: row i is ``rows.edges[rows.start[i]:rows.start[i + 1]]``."""
+
+    rows: Rows
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Result:
+    """An answer with its certificate.
+
+    Attributes
+    ----------
+    x : array, or what the problem was given as
+        The best feasible point known.
+    objective : float
+        Its objective: an upper bound of the optimum.
+    lower_bound : float
+        Proven lower bound of the optimum.
+    gap : float
+        (objective - lower_bound) / max(1, |lower_bound|).
+    violation : float
+        Largest violation of a constraint at the iterate when it was last checked completely; x itself violates none.
+    status : str
+        "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback".
+    n_iter, n_active : int
+        Iterations done in all, and rows remembered at the end.
+    history : list of dict
+        One record an iteration.
+    blocks : callable
+        Iterates over the remembered rows block by block, for those too many for `duals`.
+    duals : Duals
+        The remembered rows and their multipliers, read when asked for.
+    workspace : Path or None
+        Where the state is, if it is on disk.
+    labels, plan
+        Clusters and transport plan, for the problems that have them.
+    """
+
+    x: Any
+    objective: float
+    lower_bound: float
+    gap: float
+    violation: float
+    status: str
+    n_iter: int
+    n_active: int
+    history: list[dict[str, Any]] = field(repr=False)
+    blocks: Callable[[], Iterable[RowBlock]] = field(repr=False)
+    workspace: Path | None = None
+    labels: np.ndarray | None = field(default=None, repr=False)
+    plan: Any = field(default=None, repr=False)
+
+    @functools.cached_property
+    def duals(self) -> Duals:
+        blocks = list(self.blocks())
+        values = np.concatenate([block.dual for block in blocks]) if blocks else np.empty(0)
+        return Duals(Rows.join([block.rows for block in blocks]), values)
+
+    @property
+    def converged(self) -> bool:
+        return self.status == "converged"
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of the certificate, fit for JSON."""
+        return {
+            "status": self.status,
+            "objective": self.objective,
+            "lower_bound": self.lower_bound,
+            "gap": self.gap,
+            "violation": self.violation if math.isfinite(self.violation) else None,
+            "n_iter": self.n_iter,
+            "n_active": self.n_active,
+            "workspace": None if self.workspace is None else str(self.workspace),
+        }

@@ -1,0 +1,105 @@
+"""Check a workspace against itself: every chunk, every row, the invariant, and the certificate by a second engine."""
+
+from typing import Any
+
+import numpy as np
+
+from .constraints import ConstraintStore, RowBlock
+from .cycles import CycleProgram
+from .errors import WorkspaceError
+from .inputs import Edges
+from .kernels.paths import UNLIMITED
+from .oracle import Frozen, IgraphOracle, NumbaOracle, count_blocks
+from .parallel import count_workers, worker_pool
+from .solving import MakeProgram, load_edges, load_program
+from .workspace import Workspace, read_array
+
+TOLERANCE = 1e-9  # relative; rounding in a long run stays far below
+
+
+def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None) -> dict[str, Any]:
+    """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
+
+    Reading a chunk checks its checksum. The rows must be cycles of the graph, y must follow from the targets and the
+    duals, the stored point must be feasible with the stored objective, and the lower bound must be the dual value.
+    """
+    manifest = workspace.manifest
+    edges = load_edges(workspace)
+    program = load_program(workspace, make, edges)
+    _require(_same_graph(program, make(edges, None, None)), workspace, "graph.zarr does not belong to edges.zarr")
+    rows = ConstraintStore().read(workspace.generation / "rows", len(edges.u))
+    for block in rows.blocks():
+        _require(_are_cycles(block, edges), workspace, "a stored row is not a cycle of the graph")
+    scale = 1.0 + float(np.abs(program.target).max(initial=0.0))
+    y = read_array(workspace.generation, "y")
+    drift = float(np.abs(y - program.rebuild(rows)).max(initial=0.0))
+    _require(drift <= TOLERANCE * scale, workspace, f"x does not follow from the duals: they differ by {drift:.2e}")
+    report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, rows)}
+    _agree(report["lower_bound"], manifest["lower_bound"], workspace, "lower bound")
+    if workspace.feasible:
+        point = read_array(workspace.feasible, "x")
+        report["objective"] = program.value(point)
+        _agree(report["objective"], manifest["objective"], workspace, "objective")
+        report["violation_of_x"] = _violation(workspace, program, point, oracle, workers)
+        _require(
+            report["violation_of_x"] <= TOLERANCE * scale, workspace, "the stored point is not feasible: a row is "
+            f"violated by {report['violation_of_x']:.2e}",
+        )  # fmt: skip
+    return report
+
+
+def _require(holds: bool, workspace: Workspace, problem: str) -> None:
+    if not holds:
+        raise WorkspaceError(
+            f"{workspace.path}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
+        )
+
+
+def _agree(found: float, claimed: float, workspace: Workspace, what: str) -> None:
+    near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))
+    _require(near, workspace, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")
+
+
+def _same_graph(stored: CycleProgram, built: CycleProgram) -> bool:
+    one, other = vars(stored.graph), vars(built.graph)
+    return all(np.array_equal(one[field], other[field]) for field in one)
+
+
+def _are_cycles(block: RowBlock, edges: Edges) -> bool:
+    """Whether every node of every row has exactly two of its edges.
+
+    That makes a row a cycle, or several, of which one holds the closing edge; as x >= 0 its inequality is valid.
+    """
+    edge = block.table[block.index]
+    row = np.repeat(np.arange(len(block.dual)), np.diff(block.start))
+    ends = np.concatenate((edges.u[edge], edges.v[edge])).astype(np.int64)
+    _, uses = np.unique(np.tile(row, 2) * np.int64(edges.nodes) + ends, return_counts=True)
+    return bool((uses == 2).all())
+
+
+def _violation(
+    workspace: Workspace, program: CycleProgram, point: np.ndarray, oracle: str, workers: int | None
+) -> float:
+    """Largest violation of a row at ``point``, by a complete search."""
+    workers = count_workers(workers)
+    below = float(np.maximum(-point, 0.0).max(initial=0.0))
+    rule = (program.closing, program.rhs)
+    frozen = Frozen(point, program.limit(point), (workspace.feasible, "x"))
+    with worker_pool(workers, processes=oracle == "igraph") as pool:
+        engine: Any = (
+            IgraphOracle(program.graph, workspace.graph, rule, pool)
+            if oracle == "igraph"
+            else NumbaOracle(program.graph, pool, workers)
+        )
+        blocks = range(count_blocks(program.graph))
+        found = engine.find(frozen, blocks, hops=UNLIMITED, keep_paths=1, slack=program.slack, tick=lambda: True)
+    return max(below, float((frozen.limit[found.closers] - found.reach).max(initial=0.0)))
+
+
+def check_readable(workspace: Workspace) -> None:
+    """Read every edge once: enough for a workspace that has not been solved yet."""
+    edges = load_edges(workspace)
+    expected = workspace.manifest["graph"]
+    sound = len(edges.u) == len(edges.v) == len(edges.value) == expected["edges"]
+    sound = sound and bool(np.all((edges.u >= 0) & (edges.u < edges.v) & (edges.v < expected["nodes"])))
+    _require(sound and bool(np.isfinite(edges.value).all()), workspace, "edges.zarr does not hold the edges it should")

@@ -1,0 +1,374 @@
+"""The workspace on disk: layout, chunked arrays, lock, and the atomic commit.
+
+    run.pf/
+      manifest.json        what this is and which generation counts: the commit point
+      history.jsonl        one line an iteration
+      edges.zarr/          u, v, value, labels          written once by convert
+      graph.zarr/          the split graph              written once by the first solve
+      gen/000017.zarr/     y and rows                   complete before it is committed
+      feasible/000012.zarr/  x, the best feasible point   likewise
+
+Nothing that a manifest refers to is ever changed in place: a new generation is written beside the old one, flushed,
+and becomes the truth when the manifest is replaced. A crash therefore loses the iteration under way and nothing else.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from zarr.codecs import BytesCodec, Crc32cCodec
+
+from .errors import InputError, WorkspaceBusyError, WorkspaceError
+
+FORMAT = "ooc_pf workspace"
+VERSION = 1
+CHUNK_BYTES = 4 << 20
+
+MANIFEST, HISTORY, LOCK = "manifest.json", "history.jsonl", "lock"
+EDGES, GRAPH, GENERATIONS, FEASIBLE, SCRATCH = "edges.zarr", "graph.zarr", "gen", "feasible", "scratch"
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+
+
+def parse_memory(memory: int | float | str | None) -> int | None:
+    """Bytes of a budget such as ``"500MB"``, ``"1.5GiB"`` or ``10**9``; None means no limit."""
+    if memory is None:
+        return None
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(memory), re.IGNORECASE)
+    try:
+        size = int(float(found[1]) * _UNITS[found[2].upper()])
+    except (TypeError, ValueError, KeyError):
+        raise InputError(f"memory {memory!r} is not a size; write it like '500MB', '2GiB' or 1000000000") from None
+    if size <= 0:
+        raise InputError(f"memory {memory!r} must be positive")
+    return size
+
+
+# -- arrays ---------------------------------------------------------------------------------------------------------
+
+
+def write_array(group: Path, name: str, values: np.ndarray) -> None:
+    """Write a whole vector as ``group/name``."""
+    with ArrayWriter(group, name, values.dtype) as writer:
+        writer.append(values)
+
+
+def open_array(group: Path, name: str) -> zarr.Array:
+    """Open ``group/name`` for reading."""
+    try:
+        return zarr.open_array(group / name, mode="r")
+    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
+        raise WorkspaceError(f"{group / name}: array missing or damaged ({type(error).__name__}: {error})") from error
+
+
+def read_array(group: Path, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+    """Read ``group/name[start:stop]``; a chunk that fails its checksum is an error that names it."""
+    array = open_array(group, name)
+    try:
+        return np.asarray(array[start:stop])
+    except Exception as error:
+        raise WorkspaceError(f"{group / name}: cannot be read, the file is damaged ({error})") from error
+
+
+class ArrayWriter:
+    """Appends to one chunked, checksummed vector; whole chunks go to disk as they fill."""
+
+    def __init__(self, group: Path, name: str, dtype: Any):
+        self._path = group / name
+        self._dtype = np.dtype(dtype)
+        self._chunk = CHUNK_BYTES // self._dtype.itemsize
+        self._array: zarr.Array | None = None
+        self._pending: list[np.ndarray] = []
+        self._held = 0
+
+    def append(self, values: np.ndarray) -> None:
+        """Add values at the end."""
+        self._pending.append(np.array(values, dtype=self._dtype))
+        self._held += len(values)
+        if self._held >= self._chunk:
+            self._write(self._held - self._held % self._chunk)
+
+    def _create(self, length: int) -> zarr.Array:
+        # A short vector gets a chunk of its own size: chunks are written whole, and padding would cost more than data.
+        return zarr.create_array(
+            self._path,
+            shape=(length,),
+            chunks=(max(1, min(length, self._chunk)),),
+            dtype=self._dtype,
+            fill_value=0,
+            filters=None,
+            compressors=[Crc32cCodec()],
+            serializer=BytesCodec(),
+            # An all-zero chunk must exist too: a missing file would otherwise read as zeros instead of as damage.
+            config={"write_empty_chunks": True},
+        )
+
+    def _write(self, count: int) -> None:
+        values = np.concatenate(self._pending) if self._pending else np.empty(0, self._dtype)
+        start = 0 if self._array is None else self._array.shape[0]
+        if self._array is None:
+            self._array = self._create(count)
+        elif count:
+            self._array.resize((start + count,))
+        if count:
+            self._array[start : start + count] = values[:count]
+        self._pending, self._held = [values[count:]], self._held - count
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._write(self._held)
+
+    def __enter__(self) -> "ArrayWriter":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            self.close()
+
+
+def write_labels(group: Path, labels: np.ndarray | list[str]) -> None:
+    """Write node labels: integers as they are, anything else as UTF-8 text with offsets."""
+    values = np.asarray(labels)
+    if np.issubdtype(values.dtype, np.integer):
+        write_array(group, "labels", values.astype(np.int64))
+        return
+    encoded = [str(label).encode() for label in labels]
+    write_array(group, "label_end", np.cumsum([len(text) for text in encoded], dtype=np.int64))
+    write_array(group, "label_text", np.frombuffer(b"".join(encoded), np.uint8))
+
+
+def read_labels(group: Path) -> np.ndarray:
+    """Node labels as written: int64, or an object array of str."""
+    if (group / "labels").exists():
+        return read_array(group, "labels")
+    ends = read_array(group, "label_end")
+    text = read_array(group, "label_text").tobytes()
+    starts = np.concatenate(([0], ends[:-1])) if len(ends) else ends
+    return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=object)
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def flush(directory: Path) -> None:
+    """Ask the system to put everything below ``directory`` on the disk itself."""
+    for folder, _, files in os.walk(directory):
+        for name in [*files, "."]:
+            handle = os.open(os.path.join(folder, name), os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file's content so that a reader, or a crash, sees the old text or the new and nothing between."""
+    fresh = path.with_name(path.name + ".new")
+    with open(fresh, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
+
+
+@contextlib.contextmanager
+def building(path: str | os.PathLike) -> Iterator[Path]:
+    """Build a directory under the name ``<path>.partial``; it takes its own name when complete, or is removed."""
+    final = Path(path)
+    if final.exists():
+        raise WorkspaceError(f"{final} already exists; choose another name or remove it first")
+    partial = final.with_name(final.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        flush(partial)
+        os.rename(partial, final)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+# -- the workspace --------------------------------------------------------------------------------------------------
+
+
+def create_manifest(directory: Path, *, kind: str, nodes: int, edges: int, source: dict[str, Any]) -> None:
+    """Make ``directory``, whose ``edges.zarr`` is complete, a workspace; ``source`` says where the edges came from."""
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "graph": {"kind": kind, "nodes": int(nodes), "edges": int(edges), "source": source},
+        "problem": None,
+        "generation": 0,
+        "feasible": 0,
+        "iteration": 0,
+        "status": "converted",
+        "history_bytes": 0,
+    }
+    replace_file(directory / MANIFEST, json.dumps(manifest, indent=1))
+    (directory / LOCK).touch()
+
+
+def create_workspace(path: str | os.PathLike, u, v, value, labels, *, kind: str, source: dict[str, Any]) -> None:
+    """Make a workspace from edges in memory."""
+    with building(path) as directory:
+        group = directory / EDGES
+        write_array(group, "u", np.asarray(u, np.int32))
+        write_array(group, "v", np.asarray(v, np.int32))
+        write_array(group, "value", np.asarray(value, np.float64))
+        write_labels(group, labels)
+        create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
+
+
+class Workspace:
+    """One workspace directory: its manifest, its lock, and the commit of a new generation."""
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        self.manifest = self._read_manifest()
+
+    def _read_manifest(self) -> dict[str, Any]:
+        file = self.path / MANIFEST
+        if not self.path.exists():
+            raise WorkspaceError(f"{self.path}: no such workspace; make one with `ooc-pf convert SOURCE {self.path}`")
+        if not file.is_file():
+            raise WorkspaceError(f"{self.path} is not a workspace: it has no {MANIFEST}")
+        try:
+            manifest = json.loads(file.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise WorkspaceError(f"{file} is damaged: {error}") from error
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise WorkspaceError(f"{file} was not written by this program (no format {FORMAT!r})")
+        if manifest.get("version") != VERSION:
+            raise WorkspaceError(
+                f"{self.path} has format version {manifest.get('version')!r}, this program reads version {VERSION}; "
+                "use the release that wrote it, or convert the edges again"
+            )
+        missing = {
+            "graph",
+            "problem",
+            "status",
+            "generation",
+            "feasible",
+            "iteration",
+            "history_bytes",
+        } - manifest.keys()
+        if missing:
+            raise WorkspaceError(f"{file} is damaged: it lacks {', '.join(sorted(missing))}")
+        for field in ("generation", "feasible", "iteration", "history_bytes"):
+            if not isinstance(manifest[field], int) or manifest[field] < 0:
+                raise WorkspaceError(f"{file} is damaged: {field} is {manifest[field]!r}")
+        for entry in (MANIFEST, HISTORY, LOCK, EDGES, GRAPH, GENERATIONS, FEASIBLE, SCRATCH):
+            if (self.path / entry).is_symlink():
+                raise WorkspaceError(f"{self.path / entry} is a symbolic link; a workspace must hold its own files")
+        return manifest
+
+    @property
+    def edges(self) -> Path:
+        return self.path / EDGES
+
+    @property
+    def graph(self) -> Path:
+        return self.path / GRAPH
+
+    @property
+    def scratch(self) -> Path:
+        return self.path / SCRATCH
+
+    @property
+    def generation(self) -> Path:
+        """The committed generation."""
+        return self._numbered(GENERATIONS, self.manifest["generation"])
+
+    @property
+    def feasible(self) -> Path | None:
+        """The best feasible point committed so far."""
+        number = self.manifest["feasible"]
+        return self._numbered(FEASIBLE, number) if number else None
+
+    def _numbered(self, kind: str, number: int) -> Path:
+        return self.path / kind / f"{number:06d}.zarr"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the workspace for writing; a second process is refused. The system drops the lock if we die."""
+        with open(self.path / LOCK, "a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise WorkspaceBusyError(
+                    f"{self.path} is in use by another process; wait for it or stop it, then try again"
+                ) from None
+            self.manifest = self._read_manifest()
+            yield
+
+    def commit(
+        self,
+        record: dict[str, Any] | None = None,
+        *,
+        write_generation: Callable[[Path], None] | None = None,
+        feasible_point: np.ndarray | None = None,
+        **changes: Any,
+    ) -> None:
+        """Write what is new beside the old, then make it the truth in one step.
+
+        ``write_generation`` fills the directory of the next generation; ``feasible_point`` is a new best feasible
+        point; ``record`` is a line of history; ``changes`` are entries of the manifest.
+        """
+        if write_generation is not None:
+            changes["generation"] = self._write_next(GENERATIONS, "generation", write_generation)
+        if feasible_point is not None:
+            write_point = lambda group: write_array(group, "x", feasible_point)  # noqa: E731
+            changes["feasible"] = self._write_next(FEASIBLE, "feasible", write_point)
+        self._publish(record, **changes)
+        self._drop_stale(GENERATIONS, "generation")
+        self._drop_stale(FEASIBLE, "feasible")
+
+    def _write_next(self, kind: str, entry: str, write: Callable[[Path], None]) -> int:
+        number = self.manifest[entry] + 1
+        fresh = self._numbered(kind, number)
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        write(fresh)
+        flush(fresh)
+        return number
+
+    def _drop_stale(self, kind: str, entry: str) -> None:
+        keep = self._numbered(kind, self.manifest[entry]).name
+        folder = self.path / kind
+        for stale in folder.iterdir() if folder.exists() else ():
+            if stale.name != keep:
+                shutil.rmtree(stale, ignore_errors=True)
+
+    def _publish(self, record: dict[str, Any] | None, **changes: Any) -> None:
+        if record is not None:
+            changes["history_bytes"] = self._append_history(record)
+        manifest = {**self.manifest, **changes}
+        replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1))
+        self.manifest = manifest
+
+    def _append_history(self, record: dict[str, Any]) -> int:
+        # Lines past history_bytes were written by a run that died before its commit: cut them off.
+        with open(self.path / HISTORY, "ab") as file:
+            file.truncate(self.manifest["history_bytes"])
+            file.seek(0, os.SEEK_END)
+            file.write(json.dumps(record).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+            return file.tell()
+
+    def history(self) -> list[dict[str, Any]]:
+        """The committed iterations, oldest first."""
+        file = self.path / HISTORY
+        if not file.exists():
+            return []
+        lines = file.read_bytes()[: self.manifest["history_bytes"]].splitlines()
+        return [json.loads(line) for line in lines]
