@@ -1,5 +1,26 @@
 """Project and forget, out of core: convex problems with more constraints than anyone can list."""
 
+from .api import open_workspace as open
+from .api import resume, solve, verify
+from .edgelist import convert
+from .errors import BudgetError, InputError, WorkspaceBusyError, WorkspaceError
+from .export import export
 from .problems.nearness import metric_nearness
+from .result import Result
 
-__all__ = ["metric_nearness"]
+__version__ = "0.1.0"
+
+__all__ = [
+    "BudgetError",
+    "InputError",
+    "Result",
+    "WorkspaceBusyError",
+    "WorkspaceError",
+    "convert",
+    "export",
+    "metric_nearness",
+    "open",
+    "resume",
+    "solve",
+    "verify",
+]

@@ -75,12 +75,17 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    if not (isinstance(options["tol"], int | float) and 0 < options["tol"] < math.inf):
-        raise InputError(f"tol must be a positive number, found {options['tol']!r}")
+    check_tol(options["tol"])
     if options["oracle"] not in ("numba", "igraph"):
         raise InputError(f"oracle must be 'numba' or 'igraph', found {options['oracle']!r}")
     if not isinstance(options["seed"], int):
         raise InputError(f"seed must be a whole number, found {options['seed']!r}")
+
+
+def check_tol(tol: Any) -> None:
+    """Refuse a tolerance that is not a positive number."""
+    if not (isinstance(tol, int | float) and 0 < tol < math.inf):
+        raise InputError(f"tol must be a positive number, found {tol!r}")
 
 
 # -- in memory ------------------------------------------------------------------------------------------------------

@@ -44,18 +44,22 @@ def _bounded_step(y, inverse, index, start, stop, closing, rhs, dual, excess):
         left, right = -dual, 0.0
         if _excess_and_slope(y, inverse, index, start, stop, closing, rhs, left)[0] <= 0.0:
             return left
-    step = right
-    for _ in range(100):
+    step, width = right, np.inf
+    for _ in range(200):
         here, slope = _excess_and_slope(y, inverse, index, start, stop, closing, rhs, step)
         if here > 0.0:
             left = step
         else:
             right = step
-        better = step + here / slope if slope > 0.0 else 0.5 * (left + right)
-        if not left <= better <= right:
+        if right - left <= 1e-15 * (abs(left) + abs(right)) or (here == 0.0 and slope > 0.0):
+            break
+        better = step + here / slope if slope > 0.0 else left
+        # The function is neither convex nor concave, so Newton may jump to and fro: then halve the bracket instead.
+        if not left < better < right or right - left > 0.5 * width:
             better = 0.5 * (left + right)
-        if abs(better - step) <= 1e-15 * (abs(step) + abs(better)):
-            return better
+        width = right - left
+        if better == step:
+            break
         step = better
     return step
 

@@ -1,0 +1,75 @@
+"""What can be asked of a workspace, whatever problem it holds."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError, WorkspaceError
+from .problems.nearness import metric_nearness, nearness_program
+from .result import Result
+from .solving import check_tol, open_result
+from .verify import check_readable, verify_cycles
+from .workspace import Workspace, read_array
+
+SOLVERS: dict[str, Callable[..., Result]] = {"nearness": metric_nearness}
+PROGRAMS = {"nearness": nearness_program}
+
+
+def _held_problem(workspace: Workspace) -> dict[str, Any]:
+    held = workspace.manifest["problem"]
+    if held is None:
+        raise WorkspaceError(f"{workspace.path} holds no run yet; start one with `ooc-pf solve {workspace.path}`")
+    if held.get("name") not in SOLVERS:
+        raise WorkspaceError(f"{workspace.path} holds a run of {held.get('name')!r}, which this release does not know")
+    return held
+
+
+def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -> Result:
+    """Solve the problem named on a workspace made by `convert`; continues where an earlier run stopped.
+
+    ``options`` are those of the problem's own function, such as `metric_nearness`.
+    """
+    if problem not in SOLVERS:
+        raise InputError(f"problem must be one of {', '.join(SOLVERS)}, found {problem!r}")
+    return SOLVERS[problem](workspace, **options)
+
+
+def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) -> Result:
+    """Go on with the run a workspace holds, with the options it was started with.
+
+    ``tol`` may be changed; ``limits`` are memory, workers, max_iter, max_time, callback and progress.
+    """
+    place = Workspace(workspace)
+    held = _held_problem(place)
+    if tol is not None and tol != held["options"]["tol"]:
+        check_tol(tol)
+        with place.locked():
+            place.commit(problem={**held, "options": {**held["options"], "tol": tol}})
+    stored = {**_held_problem(place)["options"]}
+    stored.pop("settings")
+    weights: np.ndarray | None = None
+    if stored.pop("weights") is not None:
+        weights = read_array(place.graph, "weight")
+    return SOLVERS[held["name"]](workspace, weights=weights, **stored, **limits)
+
+
+def open_workspace(workspace: str | Path) -> Result:
+    """What the run in a workspace has found so far; changes nothing."""
+    return open_result(Workspace(workspace))
+
+
+def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None = None) -> dict[str, Any]:
+    """Recompute what a workspace claims, from its edges and duals alone; raises WorkspaceError where it does not hold.
+
+    ``oracle`` is the engine for the complete search: "igraph" is independent of the one that usually solves, "numba"
+    is faster.
+    """
+    place = Workspace(workspace)
+    check_readable(place)
+    if place.manifest["problem"] is None:
+        return {"status": place.manifest["status"]}
+    held = _held_problem(place)
+    report = verify_cycles(place, PROGRAMS[held["name"]], oracle=oracle, workers=workers)
+    return {"status": place.manifest["status"], **report}

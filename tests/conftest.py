@@ -1,0 +1,60 @@
+"""Shared data and the named properties tests check."""
+
+import numpy as np
+import pytest
+
+import ooc_pf as pf
+from tests import naive
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240607)
+
+
+@pytest.fixture
+def small(rng):
+    """A sparse graph of 60 nodes with random targets: enough work for a dozen iterations."""
+    u, v = naive.random_graph(rng, 60, 240)
+    return u, v, rng.random(len(u))
+
+
+def assert_is_metric(nodes, u, v, x, tolerance=1e-9):
+    """No path is shorter than the edge it bypasses, and no length is negative."""
+    assert x.min(initial=0.0) >= 0.0
+    dist = naive.distances(nodes, u, v, x)
+    assert np.all(x - dist[u, v] <= tolerance)
+
+
+def assert_certificate_holds(result, u, v, d, w=None):
+    """The bounds are in order, belong to the answer, and follow from the duals alone."""
+    w = np.ones(len(u)) if w is None else w
+    value = 0.5 * float(w @ (result.x - d) ** 2)
+    assert result.objective == pytest.approx(value, rel=1e-12, abs=1e-12)
+    assert result.lower_bound <= result.objective + 1e-9 * max(1.0, abs(value))
+    load = np.zeros(len(u))
+    rows, values = result.duals.rows, result.duals.values
+    assert np.all(values > 0)
+    for i, z in enumerate(values):
+        row = rows.edges[rows.start[i] : rows.start[i + 1]]
+        load[row[0]] += z
+        load[row[1:]] -= z
+    x = np.maximum(d - load / w, 0.0)
+    bound = 0.5 * float(w @ (x - d) ** 2) + float(load @ x)
+    assert result.lower_bound == pytest.approx(bound, rel=1e-9, abs=1e-9)
+
+
+def assert_same_bits(one, other):
+    """Two runs ended at the same point with the same rows and duals."""
+    assert np.array_equal(np.asarray(one.x), np.asarray(other.x))
+    assert np.array_equal(one.duals.rows.start, other.duals.rows.start)
+    assert np.array_equal(one.duals.rows.edges, other.duals.rows.edges)
+    assert np.array_equal(one.duals.values, other.duals.values)
+    assert (one.objective, one.lower_bound, one.n_iter) == (other.objective, other.lower_bound, other.n_iter)
+
+
+@pytest.fixture
+def solved(small, tmp_path):
+    """A workspace with a finished run on the small graph."""
+    pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
+    return tmp_path / "run.pf"

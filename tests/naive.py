@@ -1,0 +1,113 @@
+"""Textbook versions of what the package does fast. Nothing here imports the package."""
+
+import itertools
+
+import numpy as np
+
+
+def random_graph(rng, nodes, edges):
+    """A random simple graph, not necessarily connected, as (u, v) with u < v."""
+    pairs = np.array(list(itertools.combinations(range(nodes), 2)))
+    pick = rng.choice(len(pairs), size=min(edges, len(pairs)), replace=False)
+    return pairs[pick, 0], pairs[pick, 1]
+
+
+def distances(nodes, u, v, x):
+    """All pairs by Floyd and Warshall."""
+    dist = np.full((nodes, nodes), np.inf)
+    np.fill_diagonal(dist, 0.0)
+    for a, b, length in zip(u, v, x, strict=True):
+        dist[a, b] = dist[b, a] = min(dist[a, b], length)
+    for k in range(nodes):
+        for i in range(nodes):
+            for j in range(nodes):
+                dist[i, j] = min(dist[i, j], dist[i, k] + dist[k, j])
+    return dist
+
+
+def simple_paths(nodes, u, v, start, goal, banned):
+    """Every simple path from start to goal that avoids the edge ``banned``, as lists of edges."""
+    around = {i: [] for i in range(nodes)}
+    for e, (a, b) in enumerate(zip(u, v, strict=True)):
+        around[a].append((b, e))
+        around[b].append((a, e))
+    stack = [(start, (), frozenset([start]))]
+    while stack:
+        node, path, seen = stack.pop()
+        if node == goal:
+            yield list(path)
+            continue
+        for far, e in around[node]:
+            if e != banned and far not in seen:
+                stack.append((far, (*path, e), seen | {far}))
+
+
+def cycle_rows(nodes, u, v, closing=None):
+    """Every (closing edge, path) of the graph; ``closing`` restricts the closing edges."""
+    for e, (a, b) in enumerate(zip(u, v, strict=True)):
+        if closing is None or e in closing:
+            for path in simple_paths(nodes, u, v, a, b, e):
+                yield e, path
+
+
+def shortest_with_hops(nodes, u, v, x, start, goal, banned, hops):
+    """Length of the shortest simple path of at most ``hops`` edges that avoids ``banned``."""
+    lengths = [sum(x[e] for e in path) for path in simple_paths(nodes, u, v, start, goal, banned) if len(path) <= hops]
+    return min(lengths, default=np.inf)
+
+
+def is_bridge(nodes, u, v, edge):
+    """Whether the ends of an edge fall apart without it."""
+    return not any(True for _ in simple_paths(nodes, u, v, u[edge], v[edge], edge))
+
+
+def exact_step(y, inverse, row, closing, rhs, dual):
+    """Change of one dual that maximises the dual function of min 1/2 sum (x-t)^2/inverse, x >= 0, by bisection."""
+    sign = np.array([closing] + [-1.0] * (len(row) - 1))
+
+    def excess(step):
+        return sign @ np.maximum(y[row] - step * sign * inverse[row], 0.0) - rhs
+
+    low, high = -dual, 1.0
+    if excess(low) <= 0:
+        return low
+    while excess(high) > 0:
+        high *= 2
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return 0.5 * (low + high)
+
+
+def project_rows(rows, dual, y, inverse, closing, rhs, sweeps):
+    """Sweep over the rows with `exact_step`; changes ``dual`` and ``y``."""
+    for _ in range(sweeps):
+        for i, row in enumerate(rows):
+            step = exact_step(y, inverse, row, closing, rhs, dual[i])
+            sign = np.array([closing] + [-1.0] * (len(row) - 1))
+            y[row] -= step * sign * inverse[row]
+            dual[i] = max(dual[i] + step, 0.0)
+
+
+def nearness(nodes, u, v, d, w):
+    """Metric nearness with every cycle row and x >= 0, by an interior-point solver."""
+    import clarabel
+    from scipy import sparse
+
+    rows = list(cycle_rows(nodes, u, v))
+    edges = len(u)
+    matrix = sparse.lil_matrix((len(rows) + edges, edges))
+    for i, (e, path) in enumerate(rows):
+        matrix[i, e] = 1.0
+        matrix[i, path] = -1.0
+    for e in range(edges):
+        matrix[len(rows) + e, e] = -1.0
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    zeros = np.zeros(matrix.shape[0])
+    solver = clarabel.DefaultSolver(
+        sparse.diags(w).tocsc(), -w * d, matrix.tocsc(), zeros, [clarabel.NonnegativeConeT(len(zeros))], settings
+    )
+    x = np.array(solver.solve().x)
+    return x, 0.5 * float(w @ (x - d) ** 2)

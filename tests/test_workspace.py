@@ -1,0 +1,313 @@
+"""The workspace: commits are atomic, damage is found, and nobody works in it twice."""
+
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+
+import numpy as np
+import pytest
+
+import ooc_pf as pf
+from ooc_pf import workspace as ws
+from tests.conftest import assert_same_bits
+
+
+def test_memory_sizes():
+    assert ws.parse_memory("500MB") == 500_000_000
+    assert ws.parse_memory("1.5GiB") == 3 * 2**29
+    assert ws.parse_memory("2k") == 2000
+    assert ws.parse_memory(12345) == 12345
+    assert ws.parse_memory(1e9) == 10**9
+    assert ws.parse_memory(None) is None
+    for wrong in ("", "many", "1XB", "-3GB", 0, "1.2.3MB"):
+        with pytest.raises(pf.InputError):
+            ws.parse_memory(wrong)
+
+
+@pytest.mark.parametrize("length", [0, 1, 1000, (4 << 20) // 8, (4 << 20) // 8 + 1, 1_200_000])
+def test_arrays_come_back_as_written(tmp_path, length):
+    values = np.random.default_rng(1).random(length)
+    with ws.ArrayWriter(tmp_path, "a", np.float64) as writer:
+        for part in np.array_split(values, 7):
+            writer.append(part)
+    assert np.array_equal(ws.read_array(tmp_path, "a"), values)
+    assert np.array_equal(ws.read_array(tmp_path, "a", length // 3, length // 2), values[length // 3 : length // 2])
+
+
+@pytest.mark.parametrize("labels", [[5, -3, 2**60], ["a", "", "héllo", "a b"], []])
+def test_labels_come_back_as_written(tmp_path, labels):
+    ws.write_labels(tmp_path, labels)
+    assert ws.read_labels(tmp_path).tolist() == labels
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError), ws.building(tmp_path / "w") as partial:
+        (partial / "file").write_text("x")
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with ws.building(tmp_path / "w") as partial:
+        (partial / "file").write_text("x")
+    with pytest.raises(pf.WorkspaceError, match="already exists"), ws.building(tmp_path / "w"):
+        pass
+    assert (tmp_path / "w" / "file").read_text() == "x"
+
+
+# -- restart --------------------------------------------------------------------------------------------------------
+
+
+def test_resumed_equals_uninterrupted(small, tmp_path):
+    whole = pf.metric_nearness(small, tol=1e-8)
+    result = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf", max_iter=1)
+    while not result.converged:
+        assert result.status == "iteration_limit"
+        result = pf.resume(tmp_path / "run.pf", max_iter=3, workers=1 + result.n_iter % 2)
+    assert_same_bits(whole, result)
+    assert [record["iteration"] for record in result.history] == list(range(1, whole.n_iter + 1))
+
+
+def test_resumed_with_igraph_equals_uninterrupted(small, tmp_path):
+    options = {"tol": 1e-4, "oracle": "igraph", "workers": 2}
+    whole = pf.metric_nearness(small, **options)
+    pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=4, **options)
+    assert_same_bits(whole, pf.resume(tmp_path / "run.pf", workers=1))
+
+
+def test_resume_to_a_tighter_tolerance(small, tmp_path):
+    loose = pf.metric_nearness(small, tol=1e-2, workspace=tmp_path / "run.pf")
+    tight = pf.resume(tmp_path / "run.pf", tol=1e-9)
+    assert tight.n_iter > loose.n_iter
+    assert tight.gap <= 1e-9 and tight.violation <= 1e-9
+    with pytest.raises(pf.InputError, match="tol must be"):
+        pf.resume(tmp_path / "run.pf", tol=-1.0)
+
+
+def test_weights_are_kept_for_resume(small, tmp_path, rng):
+    weights = rng.uniform(0.5, 2.0, len(small[0]))
+    whole = pf.metric_nearness(small, weights=weights)
+    pf.metric_nearness(small, weights=weights, workspace=tmp_path / "run.pf", max_iter=2)
+    assert_same_bits(whole, pf.resume(tmp_path / "run.pf"))
+
+
+def run_until_killed(path):
+    pf.resume(path, workers=2)
+
+
+def test_kill_at_random_moments_loses_nothing(small, tmp_path):
+    """Killed again and again without warning, the run still ends with the bits of one that was left alone."""
+    path = tmp_path / "run.pf"
+    pf.metric_nearness(small, tol=1e-8, workspace=path, max_iter=0)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ooc_pf"])
+    dice, kills, before = random.Random(3), 0, 0
+    for _ in range(60):
+        process = context.Process(target=run_until_killed, args=(path,))
+        process.start()
+        process.join(dice.uniform(0.4, 1.2))
+        if process.exitcode is not None:
+            break
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        kills += 1
+        iteration = ws.Workspace(path).manifest["iteration"]
+        assert iteration >= before
+        before = iteration
+    result = pf.resume(path)
+    assert kills >= 3
+    assert_same_bits(pf.metric_nearness(small, tol=1e-8), result)
+    pf.verify(path, oracle="numba")
+
+
+def test_failing_writes_lose_at_most_one_iteration(small, tmp_path, monkeypatch):
+    """Let each kind of write fail in turn; the workspace stays valid and the run goes on to the same bits."""
+    path = tmp_path / "run.pf"
+    pf.metric_nearness(small, tol=1e-8, workspace=path, max_iter=0)
+    for name in ("write_array", "flush", "replace_file"):
+        for skip in range(3):
+            real, calls = getattr(ws, name), iter([None] * skip)
+
+            def broken(*args, real=real, calls=calls, **more):
+                try:
+                    next(calls)
+                except StopIteration:
+                    raise OSError(28, "No space left on device") from None
+                return real(*args, **more)
+
+            for module in ("ooc_pf.workspace", "ooc_pf.solving"):
+                monkeypatch.setattr(f"{module}.{name}", broken, raising=False)
+            with pytest.raises(OSError, match="No space"):
+                pf.resume(path)
+            monkeypatch.undo()
+            pf.verify(path, oracle="numba")
+    assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(path))
+
+
+def test_disk_use_stays_at_one_generation(solved):
+    assert len(list((solved / "gen").iterdir())) == 1
+    assert len(list((solved / "feasible").iterdir())) == 1
+    assert {entry.name for entry in solved.iterdir()} == {
+        "manifest.json", "history.jsonl", "lock", "edges.zarr", "graph.zarr", "gen", "feasible",
+    }  # fmt: skip
+
+
+def test_ctrl_c_commits_and_can_be_resumed(small, tmp_path):
+    def interrupt(record):
+        if record["iteration"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf", callback=interrupt)
+    assert (result.status, result.n_iter) == ("interrupted", 3)
+    assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(tmp_path / "run.pf"))
+
+
+# -- what does not fit ----------------------------------------------------------------------------------------------
+
+
+def test_changed_options_are_refused_with_the_difference(small, solved):
+    with pytest.raises(pf.WorkspaceError, match=r"tol: 1e-08 then, 0.001 now.*resume.*restart"):
+        pf.metric_nearness(solved, tol=1e-3)
+    with pytest.raises(pf.WorkspaceError, match=r"weights: None then"):
+        pf.metric_nearness(solved, tol=1e-8, weights=np.full(240, 2.0))
+    again = pf.metric_nearness(solved, tol=1e-8)
+    assert again.converged
+    fresh = pf.metric_nearness(solved, tol=1e-3, restart=True)
+    assert fresh.converged and fresh.n_iter < again.n_iter
+
+
+def test_solve_continues_and_says_so(small, tmp_path, capsys):
+    pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=2)
+    result = pf.solve(tmp_path / "run.pf", progress=True)
+    assert "continuing" in capsys.readouterr().err
+    assert result.converged and result.history[0]["iteration"] == 1
+
+
+def test_another_graph_under_the_same_name_is_refused(small, solved):
+    u, v, d = small
+    with pytest.raises(pf.WorkspaceError, match="another graph"):
+        pf.metric_nearness((u, v, d + 1), tol=1e-8, workspace=solved)
+
+
+def hold(path, ready, done):
+    with ws.Workspace(path).locked():
+        ready.set()
+        done.wait(30)
+
+
+def test_a_second_process_is_refused(solved):
+    context = multiprocessing.get_context("spawn")
+    ready, done = context.Event(), context.Event()
+    process = context.Process(target=hold, args=(solved, ready, done))
+    process.start()
+    try:
+        assert ready.wait(60)
+        with pytest.raises(pf.WorkspaceBusyError, match="in use by another process"):
+            pf.resume(solved)
+        assert pf.open(solved).converged  # looking is allowed
+    finally:
+        done.set()
+        process.join()
+    assert pf.resume(solved).converged
+
+
+def flip_byte(file, at):
+    data = bytearray(file.read_bytes())
+    data[at] ^= 0x10
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("array", ["y", "rows/dual", "rows/index", "rows/table"])
+def test_a_flipped_byte_is_found(solved, array):
+    chunk = next(path for path in sorted((next((solved / "gen").iterdir()) / array / "c").iterdir()))
+    flip_byte(chunk, 11)
+    with pytest.raises(pf.WorkspaceError, match="damaged"):
+        pf.verify(solved)
+    with pytest.raises(pf.WorkspaceError, match="damaged"):
+        pf.resume(solved)
+
+
+@pytest.mark.parametrize(("array", "change"), [("y", 1e-6), ("rows/dual", 1e-6)])
+def test_a_wrong_value_with_a_right_checksum_is_found(solved, array, change):
+    group = next((solved / "gen").iterdir())
+    values = ws.read_array(group, array)
+    values[len(values) // 2] += change
+    shutil.rmtree(group / array)
+    ws.write_array(group, array, values)
+    with pytest.raises(pf.WorkspaceError, match="does not follow from the duals"):
+        pf.verify(solved)
+
+
+def test_a_missing_chunk_is_found(solved):
+    shutil.rmtree(next((solved / "gen").iterdir()) / "y" / "c")
+    with pytest.raises(pf.WorkspaceError):
+        pf.verify(solved)
+
+
+def test_an_infeasible_answer_is_found(solved):
+    group = next((solved / "feasible").iterdir())
+    x = ws.read_array(group, "x")
+    shutil.rmtree(group / "x")
+    ws.write_array(group, "x", np.where(np.arange(len(x)) == np.argmax(x), x + 1e-3, x))
+    with pytest.raises(pf.WorkspaceError, match="objective|feasible"):
+        pf.verify(solved)
+
+
+def test_a_sound_workspace_verifies(solved):
+    report = pf.verify(solved)
+    assert report["status"] == "converged"
+    assert report["drift"] < 1e-10 and report["violation_of_x"] < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "damaged"),
+        ("[]", "not written by this program"),
+        ('{"format": "other"}', "not written by this program"),
+        ('{"format": "ooc_pf workspace", "version": 99}', "version 99"),
+        ('{"format": "ooc_pf workspace", "version": 1}', "lacks"),
+    ],
+)
+def test_foreign_or_damaged_manifests_are_named(solved, text, words):
+    (solved / "manifest.json").write_text(text)
+    with pytest.raises(pf.WorkspaceError, match=words):
+        pf.open(solved)
+
+
+def test_a_manifest_cannot_lead_outside(solved):
+    manifest = json.loads((solved / "manifest.json").read_text())
+    (solved / "manifest.json").write_text(json.dumps({**manifest, "generation": "../../elsewhere"}))
+    with pytest.raises(pf.WorkspaceError, match="generation is"):
+        pf.open(solved)
+    (solved / "manifest.json").write_text(json.dumps(manifest))
+    (solved / "gen").rename(solved.parent / "elsewhere")
+    (solved / "gen").symlink_to(solved.parent / "elsewhere")
+    with pytest.raises(pf.WorkspaceError, match="symbolic link"):
+        pf.resume(solved)
+
+
+def test_what_is_not_there_is_named(tmp_path, small):
+    with pytest.raises(pf.WorkspaceError, match="no such workspace"):
+        pf.open(tmp_path / "nothing.pf")
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(pf.WorkspaceError, match="not a workspace"):
+        pf.solve(tmp_path / "plain")
+    u, v, d = small
+    ws.create_workspace(tmp_path / "signed.pf", u, v, d, np.arange(60), kind="signed", source={})
+    with pytest.raises(pf.WorkspaceError, match="kind='signed'"):
+        pf.metric_nearness(tmp_path / "signed.pf")
+    with pytest.raises(pf.WorkspaceError, match="no run yet"):
+        pf.resume(tmp_path / "signed.pf")
+    with pytest.raises(pf.WorkspaceError, match="not been solved"):
+        pf.open(tmp_path / "signed.pf")
+
+
+def test_a_stop_is_prompt_inside_a_long_pass(tmp_path, rng):
+    nodes = 4000
+    u, v = rng.integers(0, nodes, (2, 60_000))
+    pairs = np.unique(np.sort(np.column_stack((u, v))[u != v], axis=1), axis=0)
+    graph = (pairs[:, 0], pairs[:, 1], rng.random(len(pairs)))
+    result = pf.metric_nearness(graph, max_time=1.0, workspace=tmp_path / "run.pf")
+    assert result.status == "time_limit"
+    assert not any("gap" in record for record in result.history)  # a complete pass alone takes many times longer
