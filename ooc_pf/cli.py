@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from . import api
-from .edgelist import add_convert_arguments, convert, describe
+from .edgelist import BAD_LINES, KINDS, POLICIES, convert, describe
 from .export import FORMATS, export
 from .result import Result
 from .workspace import Workspace
@@ -53,7 +53,14 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     sub = command("convert", _convert, "make a workspace from an edge list", workspace=False)
-    add_convert_arguments(sub)
+    sub.add_argument("source", metavar="SOURCE", help="edge list: text, CSV, Matrix Market (also .gz), or Parquet")
+    sub.add_argument("workspace", metavar="WORKSPACE", help="directory to make; must not exist")
+    sub.add_argument("--columns", metavar="A,B[,VALUE]", help="names in the header, or positions from 1")
+    sub.add_argument("--kind", choices=KINDS, default="distance", help="what the value is (default: %(default)s)")
+    sub.add_argument("--duplicates", choices=POLICIES, help="rule for repeated pairs (default: mean; sum if signed)")
+    sub.add_argument("--bad-lines", choices=BAD_LINES, default="error", help="stop at a bad line, or skip it")
+    sub.add_argument("--memory", default="1GB", metavar="SIZE", help="most memory to use (default: %(default)s)")
+    sub.add_argument("--quiet", action="store_true", help="no progress bar")
 
     sub = command("solve", _solve, "solve a problem on a workspace, continuing what is there")
     sub.add_argument("--problem", choices=sorted(api.SOLVERS), default="nearness")

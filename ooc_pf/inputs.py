@@ -99,8 +99,8 @@ def _from_square(graph: Any) -> Edges:
         matrix = np.empty(0)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(
-            f"cannot read a graph from {type(graph).__name__} of shape {np.shape(matrix)}; give a workspace path, a tuple "
-            "(u, v, value) of arrays, a square array, a scipy.sparse matrix or an igraph.Graph"
+            f"cannot read a graph from {type(graph).__name__} of shape {np.shape(matrix)}; give a workspace path, "
+            "a tuple (u, v, value) of arrays, a square array, a scipy.sparse matrix or an igraph.Graph"
         )
     wrong = np.argwhere(~np.isfinite(matrix))
     if len(wrong):

@@ -249,7 +249,7 @@ def test_an_infeasible_answer_is_found(solved):
     x = ws.read_array(group, "x")
     shutil.rmtree(group / "x")
     ws.write_array(group, "x", np.where(np.arange(len(x)) == np.argmax(x), x + 1e-3, x))
-    with pytest.raises(pf.WorkspaceError, match="objective|feasible"):
+    with pytest.raises(pf.WorkspaceError, match=r"objective|feasible"):
         pf.verify(solved)
 
 

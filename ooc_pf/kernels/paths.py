@@ -114,6 +114,39 @@ def _relax(arc_node, arc_length, arc_edge, start, stop, node, radius, max_hops,
 
 
 @kernel
+def settle(arc_start, dist, hops, place, heap, state):
+    """Take the nearest node from the heap as the one to expand."""
+    state[NODE] = _pop(heap, place, dist, hops, state[HEAP])
+    state[HEAP] -= 1
+    state[CURSOR] = arc_start[state[NODE]]
+
+
+@kernel
+def expand(arc_start, slot_of_page, arc_node, arc_length, arc_edge, radius, max_hops,
+           dist, hops, parent, parent_edge, place, heap, touched, state):  # fmt: skip
+    """Relax the arcs of the node under way.
+
+    Returns DONE, or the number of a page that is not resident; then the next call goes on from the same arc.
+    """
+    mask = (1 << PAGE_SHIFT) - 1
+    node = state[NODE]
+    stop = arc_start[node + 1]
+    while state[CURSOR] < stop:
+        at = state[CURSOR]
+        slot = slot_of_page[at >> PAGE_SHIFT]
+        if slot < 0:
+            return at >> PAGE_SHIFT
+        span = min(stop - at, mask + 1 - (at & mask))
+        begin = (slot << PAGE_SHIFT) | (at & mask)
+        _relax(arc_node, arc_length, arc_edge, begin, begin + span, node, radius, max_hops,
+               dist, hops, parent, parent_edge, place, heap, touched, state)  # fmt: skip
+        state[RELAXED] += span
+        state[CURSOR] += span
+    state[NODE] = -1
+    return DONE
+
+
+@kernel
 def _passes_through(node, avoid, parent):
     while node >= 0:
         if node == avoid:
@@ -220,25 +253,12 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, reach, max_h
                 if state[NODE] < 0:
                     if state[HEAP] == 0 or dist[heap[0]] >= radius:
                         break
-                    node = _pop(heap, place, dist, hops, state[HEAP])
-                    state[HEAP] -= 1
+                    settle(indptr, dist, hops, place, heap, state)
                     radius = _radius(order, first, last, closer_node, limit, place, state)
-                    state[NODE] = node
-                    state[CURSOR] = indptr[node]
-                node = state[NODE]
-                stop = indptr[node + 1]
-                while state[CURSOR] < stop:
-                    at = state[CURSOR]
-                    slot = slot_of_page[at >> PAGE_SHIFT]
-                    if slot < 0:
-                        return at >> PAGE_SHIFT
-                    span = min(stop - at, mask + 1 - (at & mask))
-                    begin = (slot << PAGE_SHIFT) | (at & mask)
-                    _relax(arc_node, arc_length, arc_edge, begin, begin + span, node, radius, max_hops,
-                           dist, hops, parent, parent_edge, place, heap, touched, state)  # fmt: skip
-                    state[RELAXED] += span
-                    state[CURSOR] += span
-                state[NODE] = -1
+                missing = expand(indptr, slot_of_page, arc_node, arc_length, arc_edge, radius, max_hops,
+                                 dist, hops, parent, parent_edge, place, heap, touched, state)  # fmt: skip
+                if missing >= 0:
+                    return missing
             state[PHASE] = COLLECT
             state[TARGET] = 0
             state[FIRST] = 1
