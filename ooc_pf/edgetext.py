@@ -1,4 +1,4 @@
-"""Edge list files: find out how one is laid out, then read it as checked columns, block after block.
+"""Edge lists in text files: find out how one is laid out, then read it as checked columns, block after block.
 
 A block of text is parsed by Arrow in one go. Only when something in it is odd is it read again line by line, by code
 that can say what is wrong and where; whatever Arrow accepts, that code reads the same.
@@ -20,12 +20,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
-from pyarrow import parquet
 
 from .errors import InputError
 
 MAX_LINE = 1 << 20
-BATCH_ROWS = 1 << 17
 EXACT_LINES = 1 << 15
 HEADER_PAIRS = {
     (b"from", b"to"),
@@ -65,6 +63,12 @@ class Layout:
     header: tuple[str, ...] | None = None
     size: int | None = None  # Matrix Market: ids are 1..size, and there are so many entries
     entries: int | None = None
+
+
+def row_schema(text_labels: bool) -> pa.Schema:
+    """The columns in which a source gives its rows; ``position`` is where in the file a row stands."""
+    label = pa.string() if text_labels else pa.int64()
+    return pa.schema([("a", label), ("b", label), ("value", pa.float64()), ("position", pa.int64())])
 
 
 def shown(field: bytes) -> str:
@@ -231,14 +235,14 @@ class TextSource:
             return None
         block, lines = self._drop_comments(first, block if self.layout.comma else squeeze_blanks(block))
         if not len(lines):
-            return self._table([], [], [], lines)
+            return row_schema(self.text_labels).empty_table()
         try:
             table = self._read_columns(block)
         except (pa.ArrowInvalid, BadLine):
             return None
         if len(table) != len(lines):  # a quote has swallowed a line end
             return None
-        return self._checked(*table.columns[:2], table.column(2) if self.has_value else None, lines)
+        return self._checked(table, lines)
 
     def _read_columns(self, block: bytes) -> pa.Table:
         comma = self.layout.comma
@@ -246,7 +250,7 @@ class TextSource:
         if width <= max(self.layout.positions):
             raise BadLine("too few fields")
         used = [str(position) for position in self.layout.positions]
-        kinds = dict(zip(used, (self._label_type, self._label_type, pa.float64()), strict=False))
+        kinds = dict(zip(used, row_schema(self.text_labels).types, strict=False))
         return arrow_csv.read_csv(
             pa.BufferReader(block),
             arrow_csv.ReadOptions(column_names=[str(position) for position in range(width)], block_size=1 << 20),
@@ -256,42 +260,28 @@ class TextSource:
 
     def _drop_comments(self, first: int, block: bytes) -> tuple[bytes, np.ndarray]:
         """The data lines of a block, and their numbers."""
-        start = self.layout.start
-        if first > start and not (b"#" in block or b"%" in block or b"\n\n" in block or block[0] == _NEWLINE):
-            return block, np.arange(first, first + block.count(b"\n"))
         data = np.frombuffer(block, np.uint8)
         ends = np.flatnonzero(data == _NEWLINE) + 1
         starts = np.concatenate(([0], ends[:-1]))
         numbers = np.arange(first, first + len(ends))
-        keep = ~np.isin(data[starts], (_NEWLINE, *_COMMENTS)) & (numbers > start)
+        keep = ~np.isin(data[starts], (_NEWLINE, *_COMMENTS)) & (numbers > self.layout.start)
         return data[np.repeat(keep, ends - starts)].tobytes(), numbers[keep]
 
-    def _checked(self, a: pa.ChunkedArray, b: pa.ChunkedArray, value: pa.ChunkedArray | None, lines: np.ndarray):
+    def _checked(self, table: pa.Table, lines: np.ndarray) -> pa.Table | None:
+        a, b = table.columns[:2]
+        value = table.column(2).to_numpy() if self.has_value else np.ones(len(lines))
         if self.text_labels:
             a, b = pc.ascii_trim_whitespace(a), pc.ascii_trim_whitespace(b)
-            if pc.min(pc.binary_length(a)).as_py() == 0 or pc.min(pc.binary_length(b)).as_py() == 0:
-                return None
-        elif self.layout.size is not None and not _within(a, b, self.layout.size):
+            good = all(pc.min(pc.binary_length(labels)).as_py() > 0 for labels in (a, b))
+        else:
+            good = self.layout.size is None or _within(a, b, self.layout.size)
+        if not good or not np.isfinite(value).all():
             return None
-        value = np.ones(len(lines)) if value is None else value.to_numpy()
-        return self._table(a, b, value, lines) if np.isfinite(value).all() else None
-
-    @property
-    def _label_type(self) -> pa.DataType:
-        return pa.string() if self.text_labels else pa.int64()
-
-    def _table(self, a, b, value, lines) -> pa.Table:
-        columns = [
-            column if isinstance(column, pa.ChunkedArray) else pa.array(column, kind)
-            for column, kind in zip(
-                (a, b, value, lines), (self._label_type,) * 2 + (pa.float64(), pa.int64()), strict=True
-            )
-        ]
-        return pa.table(columns, names=["a", "b", "value", "position"])
+        return pa.table([a, b, value, lines], schema=row_schema(self.text_labels))
 
     def _parse_lines(self, first: int, block: bytes) -> Iterator[pa.Table]:
         """The same block line by line; raises on a bad line or counts it."""
-        rows: list[tuple] = []
+        rows, schema = [], row_schema(self.text_labels)
         for number, line in enumerate(io.BytesIO(block), first):
             stripped = line.strip()
             if number <= self.layout.start or not stripped or stripped[0] in _COMMENTS:
@@ -303,10 +293,10 @@ class TextSource:
                     raise self._error(number, str(bad)) from None
                 self.bad += 1
             if len(rows) == EXACT_LINES:
-                yield self._table(*zip(*rows, strict=True))
+                yield pa.table(list(zip(*rows, strict=True)), schema=schema)
                 rows = []
         if rows:
-            yield self._table(*zip(*rows, strict=True))
+            yield pa.table(list(zip(*rows, strict=True)), schema=schema)
 
     def _parse_line(self, line: bytes) -> tuple[int | str, int | str, float]:
         fields = split_line(line, self.layout.comma)
@@ -383,90 +373,3 @@ def _is_header(fields: list[bytes]) -> bool:
 def _within(a: pa.ChunkedArray, b: pa.ChunkedArray, size: int) -> bool:
     ranges = [pc.min_max(column).as_py() for column in (a, b)]
     return all(found["min"] >= 1 and found["max"] <= size for found in ranges)
-
-
-# -- Parquet ---------------------------------------------------------------------------------------------------------
-
-_NUMBER_TYPES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-
-
-class ParquetSource:
-    """One Parquet file, read as `TextSource` reads text."""
-
-    unit, format, header = "row", "Parquet", None
-
-    def __init__(self, path: Path, columns: tuple[str, ...] | None, value: str, skip_bad: bool):
-        self.path, self.value, self.skip_bad = path, value, skip_bad
-        self.bad, self.done = 0, 0.0
-        with self._opened() as file:
-            schema = file.schema_arrow
-        names = list(columns or schema.names[:3])
-        check_columns(path.name, tuple(names), schema.names, "in its schema")
-        if len(names) < 2:
-            raise InputError(f"{path.name} has {len(names)} column(s), expected two or three: node, node, value")
-        self.columns, self.has_value = names, len(names) == 3
-        kinds = [_plain_type(schema.field(name).type) for name in names]
-        for name, kind in zip(names[:2], kinds, strict=False):
-            if not (pa.types.is_integer(kind) or _is_text(kind)):
-                raise self._wrong_type(name, kind, "integers or text for a node id")
-        if self.has_value and not any(test(kinds[2]) for test in _NUMBER_TYPES):
-            raise self._wrong_type(names[2], kinds[2], f"numbers for the {value}")
-        self.text_labels = any(_is_text(kind) for kind in kinds[:2])
-
-    def _wrong_type(self, name: str, kind: pa.DataType, wanted: str) -> InputError:
-        return InputError(f"{self.path.name}: column {name!r} has type {kind}, expected {wanted}; choose other columns")
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[parquet.ParquetFile]:
-        try:
-            with parquet.ParquetFile(self.path, buffer_size=1 << 20) as file:
-                yield file
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0][:200]
-            raise InputError(f"{self.path.name}: not a readable Parquet file ({reason}); get it again") from None
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Columns a, b, value and position (the row number from 1) of all good rows, in order."""
-        first, self.bad = 1, 0
-        with self._opened() as file:
-            total = max(file.metadata.num_rows, 1)
-            for batch in file.iter_batches(BATCH_ROWS, columns=self.columns):
-                yield self._checked(batch, first)
-                first += len(batch)
-                self.done = (first - 1) / total
-
-    def _checked(self, batch: pa.RecordBatch, first: int) -> pa.Table:
-        label = pa.string() if self.text_labels else pa.int64()
-        names = self.columns[:2]
-        a, b = (self._cast(batch.column(name), label, name) for name in names)
-        value = pa.array(np.ones(len(batch)))
-        if self.has_value:
-            value = batch.column(self.columns[2]).cast(pa.float64(), safe=False)
-        good = pc.and_(pc.and_(a.is_valid(), b.is_valid()), pc.fill_null(pc.is_finite(value), False))
-        if self.text_labels:
-            good = pc.and_(good, pc.fill_null(pc.and_(pc.not_equal(a, ""), pc.not_equal(b, "")), False))
-        table = pa.table([a, b, value, np.arange(first, first + len(batch))], names=["a", "b", "value", "position"])
-        wrong = len(table) - good.true_count
-        if wrong and not self.skip_bad:
-            at = good.index(False).as_py()
-            row = [batch.column(name)[at].as_py() for name in self.columns]
-            wanted = f"two node ids and a finite {self.value}" if self.has_value else "two node ids"
-            raise InputError(f"{self.path.name} row {first + at}: {str(row)[:120]} is not {wanted}; {SKIP_REMEDY}")
-        self.bad += wrong
-        return table.filter(good)
-
-    def _cast(self, column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
-        try:
-            return column.cast(kind)
-        except pa.ArrowInvalid:
-            raise InputError(
-                f"{self.path.name}: column {name!r} holds ids above 2**63 - 1; store them as text instead"
-            ) from None
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

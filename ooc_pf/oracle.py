@@ -89,6 +89,13 @@ def _block_span(graph: Graph, block: int) -> tuple[int, int, slice]:
     return first, last, slice(int(graph.closer_start[first]), int(graph.closer_start[last]))
 
 
+def lay_out(graph: Graph, frozen: Frozen) -> tuple[np.ndarray, np.ndarray]:
+    """Arcs with their lengths beside them, shortest first, and how far a search needs to go for each closer."""
+    arcs = np.empty(len(graph.arc_node), paths.ARC)
+    paths.lay_out_arcs(graph.arc_start, graph.arc_node, graph.arc_edge, frozen.x, arcs)
+    return arcs, frozen.limit - paths.shortest_arcs(graph.arc_start, arcs)[graph.closer_node]
+
+
 class NumbaOracle:
     """The bounded search, in threads over shared arrays."""
 
@@ -105,21 +112,21 @@ class NumbaOracle:
     def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
              tick: Callable[[], bool]) -> Found:  # fmt: skip
         """Search ``blocks``; ``tick`` is called before each and says whether to go on."""
-        length = frozen.x[self._graph.arc_edge]
+        arcs, need = lay_out(self._graph, frozen)
 
         def search(block: int) -> Found | None:
             if not tick():
                 return None
             scratch = self._scratch.get()
             try:
-                return self._search(scratch, frozen.limit, length, block, hops, keep_paths, slack)
+                return self._search(scratch, frozen.limit, need, arcs, block, hops, keep_paths, slack)
             finally:
                 self._scratch.put(scratch)
 
         parts = run_tasks(self._pool, search, [(block,) for block in blocks])
         return _join_or_stop(parts, blocks, count_blocks(self._graph), hops)
 
-    def _search(self, scratch, limit, length, block, hops, keep_paths, slack) -> Found:
+    def _search(self, scratch, limit, need, arcs, block, hops, keep_paths, slack) -> Found:
         graph = self._graph
         first, last, span = _block_span(graph, block)
         reach = np.empty(len(limit[span]))
@@ -128,9 +135,8 @@ class NumbaOracle:
         while code != paths.DONE:
             code = paths.advance(
                 graph.sources[first:last], graph.closer_start[first : last + 1] - span.start,
-                graph.closer_node[span], graph.closer_edge[span], limit[span], reach, hops, keep_paths, slack,
-                graph.arc_start, self._arcs_resident, graph.arc_node, length, graph.arc_edge,
-                *scratch.labels, *scratch.rows, state,
+                graph.closer_node[span], graph.closer_edge[span], limit[span], need[span], reach, hops, keep_paths,
+                slack, graph.arc_start, self._arcs_resident, arcs, *scratch.labels, *scratch.rows, state,
             )  # fmt: skip
             count, used = state[paths.ROWS], state[paths.ENTRIES]
             if code == paths.FULL and count == 0:
@@ -148,14 +154,15 @@ class Scratch:
     """What one worker needs for its searches: labels by node, and buffers for the rows found."""
 
     def __init__(self, nodes: int, most_closers: int, most_paths: int = 8):
-        def fresh(value: int) -> np.ndarray:
-            return np.full(nodes, value, np.int32)
-
-        dist, hops, parent, parent_edge = np.full(nodes, np.inf), fresh(0), fresh(-1), fresh(-1)
-        place, heap, touched = fresh(paths.UNSEEN), fresh(0), fresh(0)
-        best = (np.empty(most_paths), np.empty(most_paths, np.int32), np.empty(most_paths, np.int32))
-        order = np.empty(most_closers, np.int64)
-        self.labels = (dist, hops, parent, parent_edge, place, heap, touched, order, *best)
+        self.labels = (
+            np.full(nodes, np.inf),
+            np.full((nodes, paths.LABEL_SIZE), paths.NOWHERE, np.int32),
+            np.full((2, paths.BUCKETS), -1, np.int32),
+            np.empty(nodes, np.int32),
+            np.empty(most_closers, np.int64),
+            np.empty(most_paths),
+            np.empty((2, most_paths), np.int32),
+        )
         self._buffers(_ROW_BUFFER, _ENTRY_BUFFER)
 
     def _buffers(self, rows: int, entries: int) -> None:

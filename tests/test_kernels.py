@@ -9,7 +9,7 @@ from ooc_pf.graph import build_graph
 from ooc_pf.kernels import paths
 from ooc_pf.kernels.ragged import keep_rows, row_keys
 from ooc_pf.kernels.sweep import project_rows
-from ooc_pf.oracle import Scratch
+from ooc_pf.oracle import Frozen, Scratch, lay_out
 from tests import naive
 
 seeds = st.integers(0, 2**32 - 1)
@@ -22,17 +22,17 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, slots=None, b
     reach, state = np.empty(len(limit)), np.zeros(paths.STATE_SIZE, np.int64)
     size = 1 << paths.PAGE_SHIFT
     pages = (len(graph.arc_node) >> paths.PAGE_SHIFT) + 1
-    whole = (graph.arc_node, x[graph.arc_edge], graph.arc_edge)
+    whole, need = lay_out(graph, Frozen(x, limit))
     if slots is None:
         slot_of_page, arcs = np.arange(pages, dtype=np.int32), whole
     else:
         slot_of_page = np.full(pages, -1, np.int32)
-        arcs = tuple(np.zeros(slots * size, a.dtype) for a in whole)
+        arcs = np.zeros(slots * size, paths.ARC)
     rows, gaps, loads, code = [], [], 0, paths.FULL
     while code != paths.DONE:
         code = paths.advance(
-            graph.sources, graph.closer_start, graph.closer_node, graph.closer_edge, limit, reach, hops, keep_paths,
-            1e-12, graph.arc_start, slot_of_page, *arcs, *scratch.labels, *scratch.rows, state,
+            graph.sources, graph.closer_start, graph.closer_node, graph.closer_edge, limit, need, reach, hops,
+            keep_paths, 1e-12, graph.arc_start, slot_of_page, arcs, *scratch.labels, *scratch.rows, state,
         )  # fmt: skip
         count = state[paths.ROWS]
         ends = scratch.rows[0][:count]
@@ -46,8 +46,7 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, slots=None, b
             slot_of_page[slot_of_page == slot] = -1
             slot_of_page[code] = slot
             part = slice(code * size, min((code + 1) * size, len(graph.arc_node)))
-            for resident, full in zip(arcs, whole, strict=True):
-                resident[slot * size : slot * size + len(full[part])] = full[part]
+            arcs[slot * size : slot * size + len(whole[part])] = whole[part]
             loads += 1
     return rows, np.array(gaps), reach, loads
 

@@ -7,7 +7,19 @@ PACKAGE = Path(__file__).parents[1] / "ooc_pf"
 LAYERS = [
     ["errors"],
     ["kernels"],
-    ["workspace", "edgetext", "edgelist", "graph", "constraints", "parallel", "monitor", "certificate", "inputs"],
+    [
+        "workspace",
+        "edgetext",
+        "edgeparquet",
+        "edgesort",
+        "edgelist",
+        "graph",
+        "constraints",
+        "parallel",
+        "monitor",
+        "certificate",
+        "inputs",
+    ],
     ["oracle", "problem", "engine", "cycles", "result", "solving", "verify"],
     ["problems"],
     ["export", "api", "cli", "__main__", "__init__"],
@@ -16,8 +28,8 @@ ONLY_IN = {
     "numba": {"kernels"},
     "zarr": {"workspace"},
     "dask": {"parallel"},
-    "duckdb": {"edgelist"},
-    "argparse": {"cli", "edgelist"},
+    "duckdb": {"edgesort"},
+    "argparse": {"cli"},
 }
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

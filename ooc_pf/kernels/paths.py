@@ -1,133 +1,154 @@
-"""Shortest paths that close cycles: a bounded, resumable Dijkstra over paged arcs.
+"""Shortest paths that close cycles: a bounded, resumable search over paged arcs.
 
-The searches of a block of sources advance through one small state machine. Arcs live in pages of ``2**PAGE_SHIFT``;
-when a search touches a page that is not resident it stops, says which one, and goes on from the same arc once the
-page is there. With every page resident there are no stops, and the order of work is the same, hence the same bits.
+Labels wait in buckets of equal width instead of a heap. A bucket is emptied first in, first out, and a node whose label
+improves in the meantime goes through it again; what lies in earlier buckets is final. That is exact, costs a few
+writes a label, and among paths of equal length prefers those of fewer arcs.
+
+Arcs live in pages of ``2**PAGE_SHIFT``, sorted by length within the part of a page that belongs to one node, so that a
+scan ends at the first arc that leads too far. When a search touches a page that is not resident it stops, says
+which one, and goes on from the same arc once the page is there. With every page resident there are no stops, and the
+order of work is the same, hence the same bits.
 """
 
 import numpy as np
 
-from . import kernel
+from . import inlined, kernel
 
 PAGE_SHIFT = 16
+BUCKETS = 1024
 UNLIMITED = 2**31 - 1  # as max_hops: a complete search
 
 # Slots of the integer state of a worker.
-SOURCE, PHASE, NODE, CURSOR, HEAP, TOUCHED, TARGET, ROWS, ENTRIES, RELAXED, KEPT, FIRST = range(12)
-STATE_SIZE = 12
-START, EXPAND, COLLECT, FINISH = range(4)
+SOURCE, PHASE, NODE, CURSOR, BUCKET, QUEUED, TOUCHED, TARGET, ROWS, ENTRIES, RELAXED, KEPT, FIRST = range(13)
+STATE_SIZE = 13
+START, EXPAND, COLLECT = range(3)
 # What `advance` returns when it does not name a missing page.
 DONE, FULL = -1, -2
 
-UNSEEN, SETTLED = -1, -2
+NOWHERE = -1
+
+# Columns of a node's label: the path to it, and its place in the queue. One cache line holds two nodes.
+HOPS, PARENT, EDGE, BEFORE, AFTER, PLACE = range(6)
+LABEL_SIZE = 8
+
+
+# Length, head and edge of an arc side by side: a search pays for one cache line where three arrays would cost three.
+ARC = np.dtype([("length", np.float64), ("node", np.int32), ("edge", np.int32)])
 
 
 @kernel
-def _before(dist, hops, a, b):
-    return dist[a] < dist[b] or (dist[a] == dist[b] and hops[a] < hops[b])
+def lay_out_arcs(arc_start, arc_node, arc_edge, x, arcs):
+    """Fill ``arcs`` (ARC[arcs]) from the graph and x, sorted by length in each part of a page that one node has."""
+    size = 1 << PAGE_SHIFT
+    for node in range(len(arc_start) - 1):
+        begin = arc_start[node]
+        while begin < arc_start[node + 1]:
+            end = min(arc_start[node + 1], (begin // size + 1) * size)
+            order = np.argsort(x[arc_edge[begin:end]], kind="mergesort")
+            for k in range(end - begin):
+                arc = begin + order[k]
+                arcs[begin + k].length = x[arc_edge[arc]]
+                arcs[begin + k].node = arc_node[arc]
+                arcs[begin + k].edge = arc_edge[arc]
+            begin = end
 
 
 @kernel
-def _sift_up(heap, place, dist, hops, at):
-    node = heap[at]
-    while at > 0:
-        up = (at - 1) >> 2
-        if not _before(dist, hops, node, heap[up]):
-            break
-        heap[at] = heap[up]
-        place[heap[at]] = at
-        at = up
-    heap[at] = node
-    place[node] = at
+def shortest_arcs(arc_start, arcs):
+    """Length of the shortest arc of each node, inf where there is none."""
+    shortest = np.full(len(arc_start) - 1, np.inf)
+    for node in range(len(shortest)):
+        for arc in range(arc_start[node], arc_start[node + 1]):
+            shortest[node] = min(shortest[node], arcs[arc].length)
+    return shortest
 
 
-@kernel
-def _pop(heap, place, dist, hops, size):
-    """Remove and return the nearest node of a four-way heap of ``size`` nodes; equal lengths prefer fewer hops."""
-    top = heap[0]
-    place[top] = SETTLED
-    size -= 1
-    if size == 0:
-        return top
-    node = heap[size]
-    at = 0
-    while True:
-        child = (at << 2) + 1
-        if child >= size:
-            break
-        best = child
-        for other in range(child + 1, min(child + 4, size)):
-            if _before(dist, hops, heap[other], heap[best]):
-                best = other
-        if not _before(dist, hops, heap[best], node):
-            break
-        heap[at] = heap[best]
-        place[heap[at]] = at
-        at = best
-    heap[at] = node
-    place[node] = at
-    return top
+@inlined
+def _unlink(node, bucket, label, head):
+    before, after = label[node, BEFORE], label[node, AFTER]
+    if before >= 0:
+        label[before, AFTER] = after
+    else:
+        head[0, bucket] = after
+    if after >= 0:
+        label[after, BEFORE] = before
+    else:
+        head[1, bucket] = before
+    label[node, PLACE] = NOWHERE
 
 
-@kernel
-def _label(node, length, hop, via, edge, expand, dist, hops, parent, parent_edge, place, heap, touched, state):
+@inlined
+def _link(node, bucket, label, head):
+    last = head[1, bucket]
+    label[node, BEFORE], label[node, AFTER], label[node, PLACE] = last, -1, bucket
+    head[1, bucket] = node
+    if last >= 0:
+        label[last, AFTER] = node
+    else:
+        head[0, bucket] = node
+
+
+@inlined
+def _label(node, length, hop, via, edge, waits, scale, dist, label, head, touched, state):
     """Give ``node`` a better label, and queue it if it may still be expanded."""
     if dist[node] == np.inf:
         touched[state[TOUCHED]] = node
         state[TOUCHED] += 1
     dist[node] = length
-    hops[node] = hop
-    parent[node] = via
-    parent_edge[node] = edge
-    if place[node] >= 0:
-        _sift_up(heap, place, dist, hops, place[node])
-    elif expand:
-        heap[state[HEAP]] = node
-        state[HEAP] += 1
-        _sift_up(heap, place, dist, hops, state[HEAP] - 1)
+    label[node, HOPS], label[node, PARENT], label[node, EDGE] = hop, via, edge
+    if not waits:
+        return
+    bucket = min(int(length * scale), BUCKETS - 1)
+    if label[node, PLACE] != bucket:
+        if label[node, PLACE] >= 0:
+            _unlink(node, label[node, PLACE], label, head)
+        else:
+            state[QUEUED] += 1
+        _link(node, bucket, label, head)
 
 
-@kernel
-def _radius(order, first, last, closer_node, limit, place, state):
-    """The largest limit of a closing edge whose far end is not settled; the far ends come by falling limit."""
+@inlined
+def _take(label, head, state):
+    """Remove the first node of the first bucket that has one, and make it the node under way."""
+    while head[0, state[BUCKET]] < 0:
+        state[BUCKET] += 1
+    node = head[0, state[BUCKET]]
+    _unlink(node, state[BUCKET], label, head)
+    state[QUEUED] -= 1
+    return node
+
+
+@inlined
+def _radius(order, count, closer_node, need, dist, floor, state):
+    """How far the search must still go: the largest need of a closing edge whose far end is not final yet."""
     at = state[TARGET]
-    while at < last - first and place[closer_node[order[at]]] == SETTLED:
+    while at < count and dist[closer_node[order[at]]] < floor:
         at += 1
     state[TARGET] = at
-    return limit[order[at]] if at < last - first else -np.inf
+    return need[order[at]] if at < count else -np.inf
 
 
-@kernel
-def _relax(arc_node, arc_length, arc_edge, start, stop, node, radius, max_hops,
-           dist, hops, parent, parent_edge, place, heap, touched, state):  # fmt: skip
-    """Relax the resident arcs ``start:stop`` of ``node``."""
-    base, hop = dist[node], hops[node] + 1
+@inlined
+def _relax(arcs, start, stop, node, radius, max_hops, scale,
+           dist, label, head, touched, state):  # fmt: skip
+    """Relax the resident arcs ``start:stop`` of ``node``, shortest first, until they lead beyond the radius."""
+    base, hop = dist[node], label[node, HOPS] + 1
     for arc in range(start, stop):
-        far = arc_node[arc]
-        length = base + arc_length[arc]
+        length = base + arcs[arc].length
         if length >= radius:
-            continue
-        shorter = length < dist[far] or (length == dist[far] and hop < hops[far])
-        if shorter and place[far] != SETTLED:
-            _label(far, length, hop, node, arc_edge[arc], hop < max_hops,
-                   dist, hops, parent, parent_edge, place, heap, touched, state)  # fmt: skip
+            state[RELAXED] += arc - start
+            return
+        far = arcs[arc].node
+        if length < dist[far] or (length == dist[far] and hop < label[far, HOPS]):
+            _label(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale,
+                   dist, label, head, touched, state)  # fmt: skip
+    state[RELAXED] += stop - start
 
 
-@kernel
-def settle(arc_start, dist, hops, place, heap, state):
-    """Take the nearest node from the heap as the one to expand."""
-    state[NODE] = _pop(heap, place, dist, hops, state[HEAP])
-    state[HEAP] -= 1
-    state[CURSOR] = arc_start[state[NODE]]
-
-
-@kernel
-def expand(arc_start, slot_of_page, arc_node, arc_length, arc_edge, radius, max_hops,
-           dist, hops, parent, parent_edge, place, heap, touched, state):  # fmt: skip
-    """Relax the arcs of the node under way.
-
-    Returns DONE, or the number of a page that is not resident; then the next call goes on from the same arc.
-    """
+@inlined
+def _expand(arc_start, slot_of_page, arcs, radius, max_hops, scale,
+            dist, label, head, touched, state):  # fmt: skip
+    """Relax the arcs of the node under way; returns DONE, or the number of a page that is not resident."""
     mask = (1 << PAGE_SHIFT) - 1
     node = state[NODE]
     stop = arc_start[node + 1]
@@ -138,79 +159,92 @@ def expand(arc_start, slot_of_page, arc_node, arc_length, arc_edge, radius, max_
             return at >> PAGE_SHIFT
         span = min(stop - at, mask + 1 - (at & mask))
         begin = (slot << PAGE_SHIFT) | (at & mask)
-        _relax(arc_node, arc_length, arc_edge, begin, begin + span, node, radius, max_hops,
-               dist, hops, parent, parent_edge, place, heap, touched, state)  # fmt: skip
-        state[RELAXED] += span
+        _relax(arcs, begin, begin + span, node, radius, max_hops, scale,
+               dist, label, head, touched, state)  # fmt: skip
         state[CURSOR] += span
     state[NODE] = -1
     return DONE
 
 
 @kernel
-def _passes_through(node, avoid, parent):
+def _passes_through(node, avoid, label):
     while node >= 0:
         if node == avoid:
             return True
-        node = parent[node]
+        node = label[node, PARENT]
     return False
 
 
 @kernel
-def _collect(arc_node, arc_length, arc_edge, start, stop, closing, target, limit, paths,
-             dist, parent, best_length, best_node, best_edge, state):  # fmt: skip
+def _collect(arcs, start, stop, closing, target, limit, paths,
+             dist, label, best, best_arc, state):  # fmt: skip
     """Keep the ``paths`` shortest ways into ``target`` over the resident arcs ``start:stop``, best first."""
     for arc in range(start, stop):
-        near = arc_node[arc]
-        length = dist[near] + arc_length[arc]
-        if arc_edge[arc] == closing or length >= limit:
-            continue
-        if state[KEPT] == paths and length >= best_length[paths - 1]:
-            continue
-        if _passes_through(near, target, parent):
+        bar = best[paths - 1] if state[KEPT] == paths else limit
+        if arcs[arc].length >= bar:
+            break
+        near = arcs[arc].node
+        length = dist[near] + arcs[arc].length
+        if length >= bar or arcs[arc].edge == closing or _passes_through(near, target, label):
             continue
         at = min(state[KEPT], paths - 1)
-        while at > 0 and best_length[at - 1] > length:
-            best_length[at] = best_length[at - 1]
-            best_node[at] = best_node[at - 1]
-            best_edge[at] = best_edge[at - 1]
+        while at > 0 and best[at - 1] > length:
+            best[at] = best[at - 1]
+            best_arc[0, at], best_arc[1, at] = best_arc[0, at - 1], best_arc[1, at - 1]
             at -= 1
-        best_length[at] = length
-        best_node[at] = near
-        best_edge[at] = arc_edge[arc]
+        best[at] = length
+        best_arc[0, at], best_arc[1, at] = near, arcs[arc].edge
         state[KEPT] = min(state[KEPT] + 1, paths)
 
 
 @kernel
-def _emit(closing, limit, hops, parent, parent_edge, best_length, best_node, best_edge,
-          row_end, row_violation, entries, state):  # fmt: skip
-    """Write the kept paths as rows, the closing edge first; False when the buffers are full."""
-    need = state[KEPT]
-    for k in range(state[KEPT]):
-        need += hops[best_node[k]] + 1
-    if state[ROWS] + state[KEPT] > len(row_end) or state[ENTRIES] + need > len(entries):
+def _emit(closing, limit, slack, label, best, best_arc, row_end, row_violation, entries, state):
+    """Write the kept paths that are shorter by more than ``slack`` as rows; False when the buffers are full."""
+    count, need = 0, 0
+    while count < state[KEPT] and best[count] < limit - slack:
+        need += label[best_arc[0, count], HOPS] + 2
+        count += 1
+    if state[ROWS] + count > len(row_end) or state[ENTRIES] + need > len(entries):
         return False
     at = state[ENTRIES]
-    for k in range(state[KEPT]):
-        entries[at] = closing
-        entries[at + 1] = best_edge[k]
+    for k in range(count):
+        node = best_arc[0, k]
+        entries[at], entries[at + 1] = closing, best_arc[1, k]
         at += 2
-        node = best_node[k]
-        while parent[node] >= 0:
-            entries[at] = parent_edge[node]
+        while label[node, PARENT] >= 0:
+            entries[at] = label[node, EDGE]
             at += 1
-            node = parent[node]
+            node = label[node, PARENT]
         row_end[state[ROWS]] = at
-        row_violation[state[ROWS]] = limit - best_length[k]
+        row_violation[state[ROWS]] = limit - best[k]
         state[ROWS] += 1
     state[ENTRIES] = at
     return True
 
 
 @kernel
-def advance(sources, closer_start, closer_node, closer_edge, limit, reach, max_hops, paths, slack,
-            indptr, slot_of_page, arc_node, arc_length, arc_edge,
-            dist, hops, parent, parent_edge, place, heap, touched, order,
-            best_length, best_node, best_edge, row_end, row_violation, entries, state):  # fmt: skip
+def _begin(source, first, last, limit, need, order, dist, label, head, touched, state):
+    """Order the closing edges by falling need and queue the source; returns the scale of the buckets."""
+    by_need = np.argsort(-need[first:last])
+    for k in range(last - first):
+        order[k] = first + by_need[k]
+    state[BUCKET] = state[QUEUED] = state[TOUCHED] = state[TARGET] = 0
+    state[NODE] = -1
+    _label(source, 0.0, 0, -1, -1, True, 0.0, dist, label, head, touched, state)
+
+
+@kernel
+def _clear(dist, label, head, touched, state):
+    for k in range(state[TOUCHED]):
+        dist[touched[k]] = np.inf
+        label[touched[k], PLACE] = NOWHERE
+    head[:] = -1
+
+
+@kernel
+def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach, max_hops, paths, slack,
+            arc_start, slot_of_page, arcs,
+            dist, label, head, touched, order, best, best_arc, row_end, row_violation, entries, state):  # fmt: skip
     """Search from each source for paths shorter than the closing edges allow, and write the rows they make.
 
     Parameters
@@ -219,14 +253,17 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, reach, max_h
         Closing edges of source i are ``closer_start[i]:closer_start[i + 1]`` of the closer arrays.
     closer_node, closer_edge : int32[c], limit : float64[c]
         Far end, edge id, and the length a path must stay below (by more than ``slack``) to be violated.
+    need : float64[c]
+        How far from the source a shorter path can have its last node but one: limit less the shortest arc of the far end.
     reach : float64[c]
         Out: ``min(limit, distance)``; exact when ``max_hops`` does not bind.
     max_hops : int
         Nodes this many arcs from the source are labelled but not expanded; rows have up to one path arc more.
-    indptr, slot_of_page, arc_node, arc_length, arc_edge
-        Paged arcs: arc p is at ``slot_of_page[p >> PAGE_SHIFT] << PAGE_SHIFT | p & mask``; slot -1 is not resident.
-    dist, hops, parent, parent_edge, place, heap, touched, order, best_length, best_node, best_edge, state
-        Scratch of the worker, see `oracle`.
+    arc_start, slot_of_page, arcs
+        Paged arcs (ARC): arc p is at ``slot_of_page[p >> PAGE_SHIFT] << PAGE_SHIFT | p & mask``; slot -1 is not resident.
+    dist : float64[nodes], label : int32[nodes, 4], queue : int32[nodes, 4], head : int32[2, BUCKETS],
+    touched : int32[nodes], order : int64[closers of a source], best : float64[paths], best_arc : int32[2, paths]
+        Scratch: label holds hops, parent and parent edge; queue holds neighbours in the bucket and the bucket.
     row_end, row_violation, entries
         Out: rows as ragged arrays, closing edge first.
 
@@ -237,62 +274,53 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, reach, max_h
     """
     mask = (1 << PAGE_SHIFT) - 1
     while state[SOURCE] < len(sources):
-        source = sources[state[SOURCE]]
         first, last = closer_start[state[SOURCE]], closer_start[state[SOURCE] + 1]
+        count = last - first
         if state[PHASE] == START:
-            by_limit = np.argsort(-limit[first:last])
-            for k in range(last - first):
-                order[k] = first + by_limit[k]
-            state[HEAP] = state[TOUCHED] = state[TARGET] = 0
-            state[NODE] = -1
-            _label(source, 0.0, 0, -1, -1, True, dist, hops, parent, parent_edge, place, heap, touched, state)
+            _begin(sources[state[SOURCE]], first, last, limit, need, order, dist, label, head, touched, state)
             state[PHASE] = EXPAND
         if state[PHASE] == EXPAND:
-            radius = _radius(order, first, last, closer_node, limit, place, state)
-            while True:
+            widest = need[order[0]] if count else 0.0
+            scale = BUCKETS / widest if widest > 0.0 else 0.0
+            radius = _radius(order, count, closer_node, need, dist, state[BUCKET] / scale if scale else 0.0, state)
+            while state[NODE] >= 0 or state[QUEUED] > 0:
                 if state[NODE] < 0:
-                    if state[HEAP] == 0 or dist[heap[0]] >= radius:
-                        break
-                    settle(indptr, dist, hops, place, heap, state)
-                    radius = _radius(order, first, last, closer_node, limit, place, state)
-                missing = expand(indptr, slot_of_page, arc_node, arc_length, arc_edge, radius, max_hops,
-                                 dist, hops, parent, parent_edge, place, heap, touched, state)  # fmt: skip
+                    bucket = state[BUCKET]
+                    node = _take(label, head, state)
+                    if state[BUCKET] > bucket:
+                        radius = _radius(order, count, closer_node, need, dist, state[BUCKET] / scale, state)
+                    if dist[node] >= radius:
+                        if state[BUCKET] >= radius * scale:
+                            break
+                        continue
+                    state[NODE], state[CURSOR] = node, arc_start[node]
+                missing = _expand(arc_start, slot_of_page, arcs,
+                                  radius, max_hops, scale, dist, label, head, touched, state)  # fmt: skip
                 if missing >= 0:
                     return missing
-            state[PHASE] = COLLECT
-            state[TARGET] = 0
-            state[FIRST] = 1
-        while state[PHASE] == COLLECT and state[TARGET] < last - first:
+            state[PHASE], state[TARGET], state[FIRST] = COLLECT, 0, 1
+        while state[TARGET] < count:
             closer = order[state[TARGET]]
             target = closer_node[closer]
             if state[FIRST]:
-                reach[closer] = min(limit[closer], dist[target])
-                state[KEPT] = 0
-                state[CURSOR] = indptr[target]
-                state[FIRST] = 0
-            # After a complete search the label of the far end is its distance, so a look at it decides.
-            if max_hops < UNLIMITED or dist[target] < limit[closer] - slack:
-                while state[CURSOR] < indptr[target + 1]:
-                    at = state[CURSOR]
-                    slot = slot_of_page[at >> PAGE_SHIFT]
-                    if slot < 0:
-                        return at >> PAGE_SHIFT
-                    span = min(indptr[target + 1] - at, mask + 1 - (at & mask))
-                    begin = (slot << PAGE_SHIFT) | (at & mask)
-                    _collect(arc_node, arc_length, arc_edge, begin, begin + span, closer_edge[closer], target,
-                             limit[closer] - slack, paths, dist, parent,
-                             best_length, best_node, best_edge, state)  # fmt: skip
-                    state[RELAXED] += span
-                    state[CURSOR] += span
-            if not _emit(closer_edge[closer], limit[closer], hops, parent, parent_edge,
-                         best_length, best_node, best_edge, row_end, row_violation, entries, state):  # fmt: skip
+                state[KEPT], state[FIRST], state[CURSOR] = 0, 0, arc_start[target]
+            while state[CURSOR] < arc_start[target + 1]:
+                at = state[CURSOR]
+                slot = slot_of_page[at >> PAGE_SHIFT]
+                if slot < 0:
+                    return at >> PAGE_SHIFT
+                span = min(arc_start[target + 1] - at, mask + 1 - (at & mask))
+                begin = (slot << PAGE_SHIFT) | (at & mask)
+                _collect(arcs, begin, begin + span, closer_edge[closer], target,
+                         limit[closer], paths, dist, label, best, best_arc, state)  # fmt: skip
+                state[CURSOR] += span
+            reach[closer] = best[0] if state[KEPT] else limit[closer]
+            if not _emit(closer_edge[closer], limit[closer], slack, label, best, best_arc,
+                         row_end, row_violation, entries, state):  # fmt: skip
                 return FULL
             state[FIRST] = 1
             state[TARGET] += 1
-        for k in range(state[TOUCHED]):
-            node = touched[k]
-            dist[node] = np.inf
-            place[node] = UNSEEN
+        _clear(dist, label, head, touched, state)
         state[SOURCE] += 1
         state[PHASE] = START
     return DONE

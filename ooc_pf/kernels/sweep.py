@@ -12,55 +12,55 @@ from . import kernel
 
 
 @kernel
-def _excess_and_slope(y, inverse, index, start, stop, closing, rhs, step):
-    """``<a, x> - rhs`` after the dual has grown by ``step``, and how fast it falls there."""
-    edge = index[start]
-    value = y[edge] - closing * step * inverse[edge]
+def _excess_and_slope(value, inverse, sign, count, rhs, step):
+    """``<a, x> - rhs`` of one row after its dual has grown by ``step``, and how fast it falls there."""
     excess, slope = -rhs, 0.0
-    if value > 0.0:
-        excess += closing * value
-        slope += inverse[edge]
-    for k in range(start + 1, stop):
-        edge = index[k]
-        value = y[edge] + step * inverse[edge]
-        if value > 0.0:
-            excess -= value
-            slope += inverse[edge]
+    for k in range(count):
+        moved = value[k] - sign[k] * step * inverse[k]
+        if moved > 0.0:
+            excess += sign[k] * moved
+            slope += inverse[k]
     return excess, slope
 
 
 @kernel
-def _bounded_step(y, inverse, index, start, stop, closing, rhs, dual, excess):
-    """The exact step when some x is at, or would fall below, its bound: Newton kept inside a bracket."""
-    if excess > 0.0:
-        # One path edge alone, raised to all that can be asked for, satisfies the row.
-        enough = max(closing * y[index[start]], 0.0) - rhs
-        left, right = 0.0, np.inf
-        for k in range(start + 1, stop):
-            right = min(right, (enough - y[index[k]]) / inverse[index[k]])
-        if closing < 0:
-            right = min(right, (enough - y[index[start]]) / inverse[index[start]])
-    else:
-        left, right = -dual, 0.0
-        if _excess_and_slope(y, inverse, index, start, stop, closing, rhs, left)[0] <= 0.0:
+def _exact_step(value, inverse, sign, count, rhs, dual, excess, slope):
+    """The change of the dual that makes the row hold with equality, or the dual zero: Newton kept inside a bracket.
+
+    The excess falls with the step, in pieces that bend where an x meets its bound. ``excess`` and ``slope`` are those
+    at step 0; of all steps that do, the one that leaves the smallest dual is taken.
+    """
+    if excess <= 0.0:
+        left, right, step = -dual, 0.0, 0.0
+        if _excess_and_slope(value, inverse, sign, count, rhs, left)[0] <= 0.0:
             return left
-    step, width = right, np.inf
+    else:
+        # One falling term alone, taken as far as can be asked for, satisfies the row.
+        enough = max(sign[0] * value[0], 0.0) - rhs
+        left, right, step = 0.0, np.inf, 0.0
+        for k in range(count):
+            if sign[k] < 0.0:
+                right = min(right, (enough - value[k]) / inverse[k])
+    here, width = excess, np.inf
     for _ in range(200):
-        here, slope = _excess_and_slope(y, inverse, index, start, stop, closing, rhs, step)
+        if slope > 0.0:
+            better = step + here / slope
+            # The function is neither convex nor concave, so Newton may jump to and fro: then halve the bracket.
+            if not left < better < right or right - left > 0.5 * width:
+                better = 0.5 * (left + right)
+        else:
+            better = right if here > 0.0 else 0.5 * (left + right)
+        width = right - left
+        if abs(better - step) <= 1e-15 * (abs(step) + abs(better)):
+            break
+        step = better
+        here, slope = _excess_and_slope(value, inverse, sign, count, rhs, step)
         if here > 0.0:
             left = step
         else:
             right = step
-        if right - left <= 1e-15 * (abs(left) + abs(right)) or (here == 0.0 and slope > 0.0):
+        if abs(here) <= 1e-15 and slope > 0.0:
             break
-        better = step + here / slope if slope > 0.0 else left
-        # The function is neither convex nor concave, so Newton may jump to and fro: then halve the bracket instead.
-        if not left < better < right or right - left > 0.5 * width:
-            better = 0.5 * (left + right)
-        width = right - left
-        if better == step:
-            break
-        step = better
     return step
 
 
@@ -84,38 +84,30 @@ def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
     float
         The largest correction of ``<a, x>`` made in the last sweep: zero where every row holds and no dual is idle.
     """
+    longest = 0
+    for row in range(len(dual)):
+        longest = max(longest, row_start[row + 1] - row_start[row])
+    value, share, sign = np.empty(longest), np.empty(longest), np.full(longest, -1.0)
+    sign[:1] = closing
     largest = 0.0
     for _ in range(sweeps):
         largest = 0.0
         for row in range(len(dual)):
-            start, stop = row_start[row], row_start[row + 1]
-            edge = index[start]
-            lowest = y[edge]
-            excess, norm = closing * y[edge] - rhs, inverse[edge]
-            for k in range(start + 1, stop):
-                edge = index[k]
-                lowest = min(lowest, y[edge])
-                excess -= y[edge]
-                norm += inverse[edge]
-            if lowest <= 0.0:
-                excess = _excess_and_slope(y, inverse, index, start, stop, closing, rhs, 0.0)[0]
+            start = row_start[row]
+            count = row_start[row + 1] - start
+            excess, slope = -rhs, 0.0
+            for k in range(count):
+                edge = index[start + k]
+                value[k] = y[edge]
+                share[k] = inverse[edge]
+                if value[k] > 0.0:
+                    excess += sign[k] * value[k]
+                    slope += share[k]
             if excess <= 0.0 and dual[row] == 0.0:
                 continue
-            step = max(excess / norm, -dual[row])
-            # The plain step is exact as long as every x stays off its bound on the way.
-            falls = -step * inverse[index[start]] * closing
-            plain = lowest > 0.0 and y[index[start]] + falls >= 0.0
-            if plain and step < 0.0:
-                for k in range(start + 1, stop):
-                    edge = index[k]
-                    plain = plain and y[edge] + step * inverse[edge] >= 0.0
-            if not plain:
-                step = _bounded_step(y, inverse, index, start, stop, closing, rhs, dual[row], excess)
-            edge = index[start]
-            y[edge] -= closing * step * inverse[edge]
-            for k in range(start + 1, stop):
-                edge = index[k]
-                y[edge] += step * inverse[edge]
+            step = _exact_step(value, share, sign, count, rhs, dual[row], excess, slope)
+            for k in range(count):
+                y[index[start + k]] = value[k] - sign[k] * step * share[k]
             dual[row] = max(dual[row] + step, 0.0)
-            largest = max(largest, abs(step) * norm)
+            largest = max(largest, abs(step) * slope)
     return largest

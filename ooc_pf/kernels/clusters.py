@@ -1,0 +1,421 @@
+"""Clusters of a signed graph: pivots, greedy joins, single moves, and small shakes.
+
+One convention everywhere: joining two groups of nodes saves the sum of the arc weights between them plus
+``base * size * size``. A weight is what a listed pair saves beyond ``base``, so unlisted pairs cost no memory, and a
+contracted graph is the same kind of graph. Arcs are in CSR, both directions: ``start`` int64[nodes + 1], ``node``
+int32[arcs], ``weight`` float64[arcs]; ``size`` float64[nodes] counts the original nodes in each.
+"""
+
+import numpy as np
+
+from . import kernel
+
+NOWHERE = -1
+# Slots of the state of a queue of nodes.
+HEAD, QUEUED, MOVED = range(3)
+# Slots of the state of greedy joins: length of the heap, filled cells of the table.
+LENGTH, FILLED = range(2)
+
+
+@kernel
+def pivot(start, node, take, order):
+    """Each pivot still free, by ``order`` int32[nodes], takes its free neighbours over arcs with ``take`` bool[arcs].
+
+    Returns the pivot of every node, int32[nodes].
+    """
+    labels = np.full(len(order), NOWHERE, np.int32)
+    for centre in order:
+        if labels[centre] != NOWHERE:
+            continue
+        labels[centre] = centre
+        for arc in range(start[centre], start[centre + 1]):
+            if take[arc] and labels[node[arc]] == NOWHERE:
+                labels[node[arc]] = centre
+    return labels
+
+
+# Greedy joins. Bundles of edges between two clusters are slots; a heap holds those worth a join. ----------------------
+
+
+@kernel
+def _rise(heap, place, key, at):
+    slot = heap[at]
+    while at > 0:
+        up = (at - 1) >> 1
+        if key[heap[up]] >= key[slot]:
+            break
+        heap[at] = heap[up]
+        place[heap[at]] = at
+        at = up
+    heap[at] = slot
+    place[slot] = at
+
+
+@kernel
+def _sink(heap, place, key, at, length):
+    slot = heap[at]
+    while True:
+        child = 2 * at + 1
+        if child >= length:
+            break
+        if child + 1 < length and key[heap[child + 1]] > key[heap[child]]:
+            child += 1
+        if key[heap[child]] <= key[slot]:
+            break
+        heap[at] = heap[child]
+        place[heap[at]] = at
+        at = child
+    heap[at] = slot
+    place[slot] = at
+
+
+@kernel
+def _drop_top(heap, place, key, state):
+    place[heap[0]] = NOWHERE
+    state[LENGTH] -= 1
+    if state[LENGTH]:
+        heap[0] = heap[state[LENGTH]]
+        _sink(heap, place, key, 0, state[LENGTH])
+
+
+@kernel
+def _raise_key(heap, place, key, slot, gain, state):
+    """Note that ``slot`` saves ``gain``, if that is more than before; falls are left to be seen at the top."""
+    if gain <= 0 or (place[slot] != NOWHERE and gain <= key[slot]):
+        return
+    key[slot] = gain
+    if place[slot] == NOWHERE:
+        heap[state[LENGTH]] = slot
+        place[slot] = state[LENGTH]
+        state[LENGTH] += 1
+    _rise(heap, place, key, place[slot])
+
+
+@kernel
+def _find(table_key, table_slot, a, b, nodes):
+    """Cell of the pair in the hash table: its own if it is there, the empty one where it would go if not."""
+    pair = min(a, b) * nodes + max(a, b)
+    mask = len(table_key) - 1
+    mixed = np.uint64(pair) * np.uint64(0x9E3779B97F4A7C15)
+    cell = np.int64(mixed >> np.uint64(20)) & mask
+    while table_slot[cell] != NOWHERE and table_key[cell] != pair:
+        cell = (cell + 1) & mask
+    return cell, pair
+
+
+@kernel
+def _fill_table(table_key, table_slot, end, alive, nodes, state):
+    """Empty the table and enter the live slots."""
+    table_slot[:] = NOWHERE
+    state[FILLED] = 0
+    for slot in range(len(alive)):
+        if alive[slot]:
+            cell, pair = _find(table_key, table_slot, end[2 * slot], end[2 * slot + 1], nodes)
+            table_key[cell] = pair
+            table_slot[cell] = slot
+            state[FILLED] += 1
+
+
+@kernel
+def _root(leader, node):
+    while leader[node] != node:
+        leader[node] = leader[leader[node]]
+        node = leader[node]
+    return node
+
+
+@kernel
+def _hang(u, v, nodes):
+    """Lists of the edges of each node: half 2e hangs on u[e], half 2e + 1 on v[e].
+
+    Returns ``end, after`` int64[2 * edges], node and next half of each half, and ``first, degree`` int64[nodes].
+    """
+    end, after = np.empty(2 * len(u), np.int64), np.empty(2 * len(u), np.int64)
+    first, degree = np.full(nodes, NOWHERE, np.int64), np.zeros(nodes, np.int64)
+    for half in range(2 * len(u)):
+        at = v[half >> 1] if half & 1 else u[half >> 1]
+        end[half] = at
+        after[half] = first[at]
+        first[at] = half
+        degree[at] += 1
+    return end, after, first, degree
+
+
+@kernel
+def _rehang(a, b, base, mass, bundle, alive, end, after, first, degree,
+            table_key, table_slot, heap, place, key, state):  # fmt: skip
+    """Hang the edges of cluster ``a`` on ``b``; those to a common neighbour become one."""
+    half = first[a]
+    while half != NOWHERE:
+        following, slot = after[half], half >> 1
+        if alive[slot]:
+            far = end[half ^ 1]
+            cell, pair = _find(table_key, table_slot, b, far, len(mass))
+            other = table_slot[cell]
+            if other == NOWHERE:
+                end[half] = b
+                after[half] = first[b]
+                first[b] = half
+                degree[b] += 1
+                table_key[cell] = pair
+                table_slot[cell] = slot
+                state[FILLED] += 1
+            else:
+                alive[slot] = False
+                bundle[other] += bundle[slot]
+                _raise_key(heap, place, key, other, bundle[other] + base * mass[b] * mass[far], state)
+        half = following
+
+
+@kernel
+def _next_join(base, mass, bundle, alive, end, heap, place, key, state):
+    """Take the slot that saves most off the heap; NOWHERE when none saves."""
+    while state[LENGTH]:
+        slot = heap[0]
+        gain = bundle[slot] + base * mass[end[2 * slot]] * mass[end[2 * slot + 1]]
+        if alive[slot] and 0 < gain < key[slot]:
+            key[slot] = gain
+            _sink(heap, place, key, 0, state[LENGTH])
+            continue
+        _drop_top(heap, place, key, state)
+        if alive[slot] and gain > 0:
+            return slot
+    return NOWHERE
+
+
+@kernel
+def join_greedily(u, v, weight, size, base):
+    """Join the two clusters that save most by it, as long as any two save; ``base <= 0``.
+
+    Parameters
+    ----------
+    u, v : int32[edges]; weight : float64[edges]; size : float64[nodes]
+        Edges once each.
+
+    Returns
+    -------
+    int32[nodes]
+        The leading node of each node's cluster.
+    """
+    edges, nodes = len(u), len(size)
+    end, after, first, degree = _hang(u, v, nodes)
+    leader, mass, bundle = np.arange(nodes).astype(np.int32), size.copy(), weight.copy()
+    key, heap, place = np.empty(edges), np.empty(edges, np.int64), np.full(edges, NOWHERE, np.int64)
+    alive = np.ones(edges, np.bool_)
+    state = np.zeros(2, np.int64)
+    for slot in range(edges):
+        _raise_key(heap, place, key, slot, weight[slot] + base * size[u[slot]] * size[v[slot]], state)
+    cells = 16
+    while cells < 3 * edges:
+        cells *= 2
+    table_key, table_slot = np.empty(cells, np.int64), np.empty(cells, np.int32)
+    _fill_table(table_key, table_slot, end, alive, nodes, state)
+    while True:
+        slot = _next_join(base, mass, bundle, alive, end, heap, place, key, state)
+        if slot == NOWHERE:
+            break
+        a, b = end[2 * slot], end[2 * slot + 1]
+        if degree[a] > degree[b]:  # the shorter list moves, so a half moves O(log) times
+            a, b = b, a
+        if 2 * (state[FILLED] + degree[a]) > cells:  # pairs of clusters that are gone silt up the table
+            _fill_table(table_key, table_slot, end, alive, nodes, state)
+        alive[slot] = False
+        leader[a] = b
+        mass[b] += mass[a]
+        _rehang(a, b, base, mass, bundle, alive, end, after, first, degree,
+                table_key, table_slot, heap, place, key, state)  # fmt: skip
+    for at in range(nodes):
+        leader[at] = _root(leader, at)
+    return leader
+
+
+# Moves of single nodes. ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _pulls(start, node, weight, labels, at, pull, met):
+    """Sum the weights from ``at`` to each cluster around it into ``pull``; the clusters met go to ``met``."""
+    count = 0
+    for arc in range(start[at], start[at + 1]):
+        far = labels[node[arc]]
+        if pull[far] == 0.0:
+            met[count] = far  # twice if a sum comes back to zero, which does no harm
+            count += 1
+        pull[far] += weight[arc]
+    return count
+
+
+@kernel
+def _best_cluster(size, base, least, labels, total, at, pull, met, count):
+    """The cluster where ``at`` saves most, NOWHERE for one of its own, and what going there saves.
+
+    Clears ``pull``.
+    """
+    home = labels[at]
+    here = pull[home] + base * size[at] * (total[home] - size[at])
+    best, most = home, here
+    for k in range(count):
+        far = met[k]
+        if far != home:
+            there = pull[far] + base * size[at] * total[far]
+            if there > most + least:
+                best, most = far, there
+    for k in range(count):
+        pull[met[k]] = 0.0
+    if most < -least:
+        best, most = NOWHERE, 0.0
+    return best, most - here
+
+
+@kernel
+def _place(size, labels, total, members, spare, at, target):
+    """Put ``at`` into cluster ``target``; NOWHERE: into an empty one.
+
+    ``spare`` is a stack of the empty clusters, its height in its last element. An empty target is the top of the
+    stack, and a home left empty goes on top; so moves taken back in reverse order find the stack as it was.
+    """
+    home, height = labels[at], len(spare) - 1
+    if target == NOWHERE:
+        target = spare[spare[height] - 1]
+    if members[target] == 0:
+        spare[height] -= 1
+    total[target] += size[at]
+    members[target] += 1
+    labels[at] = target
+    total[home] -= size[at]
+    members[home] -= 1
+    if members[home] == 0:
+        total[home] = 0.0
+        spare[spare[height]] = home
+        spare[height] += 1
+    return target
+
+
+@kernel
+def _count(labels, size):
+    """Total size and number of members of each cluster, and the stack of the empty ones; see `_place`."""
+    nodes = len(labels)
+    total, members, spare = np.zeros(nodes), np.zeros(nodes, np.int32), np.empty(nodes + 1, np.int32)
+    for at in range(nodes):
+        total[labels[at]] += size[at]
+        members[labels[at]] += 1
+    height = 0
+    for at in range(nodes - 1, -1, -1):
+        if members[at] == 0:
+            spare[height] = at
+            height += 1
+    spare[nodes] = height
+    return total, members, spare
+
+
+@kernel
+def _wake(start, node, weight, labels, at, source, target, queue, waiting, state):
+    """Queue the neighbours that may want to move because ``at`` went from cluster ``source`` to ``target``."""
+    for arc in range(start[at], start[at + 1]):
+        far = node[arc]
+        stirred = labels[far] != target if weight[arc] > 0 else labels[far] != source
+        if stirred and not waiting[far]:
+            waiting[far] = True
+            queue[(state[HEAD] + state[QUEUED]) % len(queue)] = far
+            state[QUEUED] += 1
+
+
+@kernel
+def _drain(start, node, weight, size, base, least, labels, total, members, spare,
+           pull, met, queue, waiting, moved, origin, state):  # fmt: skip
+    """Move queued nodes to where they save most until none waits or the log ``moved, origin`` is full.
+
+    Returns what the moves saved.
+    """
+    saved = 0.0
+    while state[QUEUED] and state[MOVED] < len(moved):
+        at = queue[state[HEAD]]
+        state[HEAD] = (state[HEAD] + 1) % len(queue)
+        state[QUEUED] -= 1
+        waiting[at] = False
+        count = _pulls(start, node, weight, labels, at, pull, met)
+        target, gain = _best_cluster(size, base, least, labels, total, at, pull, met, count)
+        home = labels[at]
+        if target != home:
+            target = _place(size, labels, total, members, spare, at, target)
+            moved[state[MOVED]] = at
+            origin[state[MOVED]] = home
+            state[MOVED] += 1
+            _wake(start, node, weight, labels, at, home, target, queue, waiting, state)
+            saved += gain
+    return saved
+
+
+@kernel
+def move_nodes(start, node, weight, size, base, least, labels, order):
+    """Move single nodes while a move saves more than ``least``, first by ``order`` int32[nodes], then as stirred.
+
+    ``labels`` int32[nodes], numbers below ``nodes``, change in place. Returns what was saved.
+    """
+    nodes = len(labels)
+    total, members, spare = _count(labels, size)
+    pull, met = np.zeros(nodes), np.empty(nodes, np.int32)
+    queue, waiting = order.copy(), np.ones(nodes, np.bool_)
+    moved, origin = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+    state = np.zeros(3, np.int64)
+    state[QUEUED] = nodes
+    saved = 0.0
+    while state[QUEUED]:
+        state[MOVED] = 0
+        saved += _drain(start, node, weight, size, base, least, labels, total, members, spare,
+                        pull, met, queue, waiting, moved, origin, state)  # fmt: skip
+    return saved
+
+
+@kernel
+def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
+    """Force one node after another into a neighbour's cluster, let the others follow, take back what costs.
+
+    Try k moves ``near[k]`` to the cluster at the other end of ``arcs[k]``, or out of it if they share it. What saves
+    exactly nothing stays: it is how the search drifts over the plateaus of equal weights.
+
+    Parameters
+    ----------
+    labels : int32[nodes]
+        Changed in place; numbers below ``nodes``.
+    near : int32[tries]; arcs : int64[tries]
+    depth : int
+        Most moves in one try.
+
+    Returns
+    -------
+    float
+        What was saved, never negative by more than rounding.
+    """
+    nodes = len(labels)
+    total, members, spare = _count(labels, size)
+    pull, met = np.zeros(nodes), np.empty(nodes, np.int32)
+    queue, waiting = np.empty(nodes, np.int32), np.zeros(nodes, np.bool_)
+    moved, origin = np.empty(depth, np.int32), np.empty(depth, np.int32)
+    state = np.zeros(3, np.int64)
+    sum_saved = 0.0
+    for k in range(len(near)):
+        at, home = near[k], labels[near[k]]
+        target = labels[node[arcs[k]]]
+        if target == home:
+            target = NOWHERE
+        count = _pulls(start, node, weight, labels, at, pull, met)
+        saved = -pull[home] - base * size[at] * (total[home] - size[at])
+        if target != NOWHERE:
+            saved += pull[target] + base * size[at] * total[target]
+        for j in range(count):
+            pull[met[j]] = 0.0
+        target = _place(size, labels, total, members, spare, at, target)
+        moved[0], origin[0] = at, home
+        state[MOVED], state[HEAD], state[QUEUED] = 1, 0, 0
+        _wake(start, node, weight, labels, at, home, target, queue, waiting, state)
+        saved += _drain(start, node, weight, size, base, least, labels, total, members, spare,
+                        pull, met, queue, waiting, moved, origin, state)  # fmt: skip
+        for j in range(state[QUEUED]):
+            waiting[queue[(state[HEAD] + j) % nodes]] = False
+        if saved < -least:
+            for j in range(state[MOVED] - 1, -1, -1):
+                _place(size, labels, total, members, spare, moved[j], origin[j])
+        else:
+            sum_saved += saved
+    return sum_saved
