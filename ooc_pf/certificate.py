@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -36,17 +34,6 @@ class Certificate:
 def relative_gap(upper: float, lower: float) -> float:
     """(upper - lower) / max(1, |lower|)."""
     return (upper - lower) / max(1.0, abs(lower))
-
-
-def quadratic_value(x: np.ndarray, target: np.ndarray, inverse: np.ndarray) -> float:
-    """1/2 sum (x - t)^2 / inverse."""
-    return 0.5 * float(np.sum((x - target) ** 2 / inverse))
-
-
-def quadratic_dual(y: np.ndarray, target: np.ndarray, inverse: np.ndarray, rhs: float, dual_sum: float) -> float:
-    """The dual value where ``y = t - inverse * A'z``, bounds x >= 0 minimised out: valid for every z >= 0."""
-    x = np.maximum(y, 0.0)
-    return 0.5 * float(np.sum((target - x) * (target + x) / inverse)) - rhs * dual_sum
 
 
 def converged(certificate: Certificate | None, tol: float) -> bool:

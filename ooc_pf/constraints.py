@@ -7,7 +7,7 @@ budget wait on disk between visits.
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from .kernels.ragged import keep_rows, row_keys
 from .workspace import ArrayWriter, read_array, write_array
 
 BLOCK_ROWS = 1 << 16
+TRAIL = 6  # duals of this many sweeps are at hand for extrapolation
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows over the edges ``table[index]``, with a dual and an identifying key each. Only ``dual`` ever changes."""
+    """Rows over the edges ``table[index]``, with a dual and an identifying key each.
+
+    Only ``dual`` and ``trail``, the duals of recent sweeps, ever change; the trail is not part of the stored state.
+    """
 
     table: np.ndarray
     start: np.ndarray
     index: np.ndarray
     dual: np.ndarray
     key: np.ndarray
+    trail: np.ndarray
 
     FIELDS = ("table", "start", "index", "dual", "key")
     DTYPES = (np.int32, np.int32, np.int32, np.float64, np.uint64)
@@ -61,7 +66,12 @@ class RowBlock:
     @classmethod
     def build(cls, rows: Rows, dual: np.ndarray, key: np.ndarray) -> "RowBlock":
         table, index = np.unique(rows.edges, return_inverse=True)
-        return cls(table.astype(np.int32), rows.start.astype(np.int32), index.astype(np.int32), dual, key)
+        return cls.of(table.astype(np.int32), rows.start.astype(np.int32), index.astype(np.int32), dual, key)
+
+    @classmethod
+    def of(cls, *fields: np.ndarray) -> "RowBlock":
+        """A block from its stored fields."""
+        return cls(*fields, trail=np.zeros((TRAIL, len(fields[3]))))
 
     @property
     def rows(self) -> Rows:
@@ -69,7 +79,7 @@ class RowBlock:
 
     @property
     def nbytes(self) -> int:
-        return sum(getattr(self, field).nbytes for field in self.FIELDS)
+        return self.trail.nbytes + sum(getattr(self, field).nbytes for field in self.FIELDS)
 
     def check(self, edges: int, where: str) -> "RowBlock":
         """Refuse a block whose numbers cannot be right, before a kernel follows them."""
@@ -122,8 +132,7 @@ class ConstraintStore:
             else:
                 block = _read_block(held)
                 yield block
-                shutil.rmtree(held / "dual")
-                write_array(held, "dual", block.dual)
+                _write_changes(held, block)
 
     def _put(self, blocks: Iterator[RowBlock]) -> None:
         """Replace the content by ``blocks``, which may be drawn from the present content."""
@@ -148,8 +157,9 @@ class ConstraintStore:
             )
         self._spilled += 1
         path = self._scratch / f"{self._spilled:08d}.zarr"
-        for field in RowBlock.FIELDS:
+        for field in ("table", "start", "index", "key"):
             write_array(path, field, getattr(block, field))
+        _write_changes(path, block)
         return path
 
     def append(self, rows: Rows) -> int:
@@ -197,12 +207,20 @@ def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
     begin = np.zeros(len(RowBlock.FIELDS), np.int64)
     for end in read_array(group, "block_end").reshape(-1, len(RowBlock.FIELDS)):
         parts = [read_array(group, f, a, b) for f, a, b in zip(RowBlock.FIELDS, begin, end, strict=True)]
-        yield RowBlock(*parts).check(edges, str(group))
+        yield RowBlock.of(*parts).check(edges, str(group))
         begin = end
 
 
 def _read_block(path: Path) -> RowBlock:
-    return RowBlock(*(read_array(path, field) for field in RowBlock.FIELDS))
+    block = RowBlock.of(*(read_array(path, field) for field in RowBlock.FIELDS))
+    block.trail[:] = read_array(path, "trail").reshape(block.trail.shape)
+    return block
+
+
+def _write_changes(path: Path, block: RowBlock) -> None:
+    for field in ("dual", "trail"):
+        shutil.rmtree(path / field, ignore_errors=True)
+        write_array(path, field, getattr(block, field).ravel())
 
 
 def _without_zeros(block: RowBlock) -> RowBlock:
@@ -211,7 +229,7 @@ def _without_zeros(block: RowBlock) -> RowBlock:
         return block
     start, index = keep_rows(block.start, block.index, keep)
     # The table stays: an edge no row uses is gathered and scattered unchanged, and costs less than renumbering.
-    return replace(block, start=start, index=index, dual=block.dual[keep], key=block.key[keep])
+    return RowBlock.of(block.table, start, index, block.dual[keep], block.key[keep])
 
 
 def _packed(blocks: Iterator[RowBlock], rows: Rows, key: np.ndarray) -> Iterator[RowBlock]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .certificate import Certificate, relative_gap
 from .constraints import ConstraintStore, read_blocks
-from .cycles import SETTINGS, CycleProgram, cycle_problem, first_plan
+from .cycles import SETTINGS, cycle_problem, first_plan
 from .engine import run
 from .errors import BudgetError, InputError, WorkspaceError
 from .graph import Graph
@@ -22,6 +22,7 @@ from .monitor import Monitor
 from .oracle import IgraphOracle, NumbaOracle, SearchStopped
 from .parallel import count_workers, worker_pool
 from .problem import Problem, State
+from .program import CycleProgram
 from .result import Result
 from .workspace import Workspace, create_workspace, parse_memory, read_array, write_array
 
@@ -103,7 +104,7 @@ def _solve_in_memory(name, edges, make, weights, options, limits) -> Result:
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
         certificate = _close(program, problem, state, status)
-    bound = program.bound(state.y, state.rows)
+    bound = problem.bound(state)
     return Result(
         x=edges.restore(state.feasible),
         objective=state.objective,
@@ -182,7 +183,7 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges)
                          commit=_committer(workspace, state))  # fmt: skip
             if status != "converged":
                 certificate = _close(program, problem, state, status)
-                _commit_stop(workspace, program, state, status, certificate)
+                _commit_stop(workspace, problem, state, status, certificate)
         shutil.rmtree(workspace.scratch, ignore_errors=True)
     return open_result(workspace, edges.restore)
 
@@ -225,7 +226,7 @@ def _prepare(name, workspace, make, edges, weights, options, restart) -> CyclePr
         certificate=None,
         objective=None,
         closing=None,
-        lower_bound=program.bound(state.y, state.rows),
+        lower_bound=program.bound(state.y, 0.0),
         n_active=0,
     )
     return program
@@ -309,13 +310,13 @@ def _committer(workspace: Workspace, state: State) -> Callable[[State, dict[str,
     return commit
 
 
-def _commit_stop(workspace, program, state, status, certificate) -> None:
+def _commit_stop(workspace, problem, state, status, certificate) -> None:
     """Record why the run stopped and the feasible point it stopped with; the state to resume from stays as it was."""
     workspace.commit(
         feasible_point=state.feasible,
         status=status,
         objective=state.objective,
-        lower_bound=program.bound(state.y, state.rows),
+        lower_bound=problem.bound(state),
         closing=_plain(certificate),
     )
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from .constraints import ConstraintStore, RowBlock
-from .cycles import CycleProgram
 from .errors import WorkspaceError
 from .inputs import Edges
 from .kernels.paths import UNLIMITED
 from .oracle import Frozen, IgraphOracle, NumbaOracle, count_blocks
 from .parallel import count_workers, worker_pool
+from .program import CycleProgram, sum_duals
 from .solving import MakeProgram, load_edges, load_program
 from .workspace import Workspace, read_array
 
@@ -32,9 +32,9 @@ def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, worke
         _require(_are_cycles(block, edges), workspace, "a stored row is not a cycle of the graph")
     scale = 1.0 + float(np.abs(program.target).max(initial=0.0))
     y = read_array(workspace.generation, "y")
-    drift = float(np.abs(y - program.rebuild(rows)).max(initial=0.0))
+    drift = float(np.abs(y - program.rebuild((block, block.dual) for block in rows.blocks())).max(initial=0.0))
     _require(drift <= TOLERANCE * scale, workspace, f"x does not follow from the duals: they differ by {drift:.2e}")
-    report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, rows)}
+    report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, sum_duals(rows.blocks()))}
     _agree(report["lower_bound"], manifest["lower_bound"], workspace, "lower bound")
     if workspace.feasible:
         point = read_array(workspace.feasible, "x")

@@ -20,7 +20,7 @@ LAYERS = [
         "certificate",
         "inputs",
     ],
-    ["oracle", "problem", "engine", "cycles", "result", "solving", "verify"],
+    ["oracle", "problem", "engine", "cycles", "program", "sweeping", "rounding", "result", "solving", "verify"],
     ["problems"],
     ["export", "api", "cli", "__main__", "__init__"],
 ]

@@ -34,9 +34,6 @@ def pivot(start, node, take, order):
     return labels
 
 
-# Greedy joins. Bundles of edges between two clusters are slots; a heap holds those worth a join. ----------------------
-
-
 @kernel
 def _rise(heap, place, key, at):
     slot = heap[at]
@@ -114,14 +111,6 @@ def _fill_table(table_key, table_slot, end, alive, nodes, state):
             table_key[cell] = pair
             table_slot[cell] = slot
             state[FILLED] += 1
-
-
-@kernel
-def _root(leader, node):
-    while leader[node] != node:
-        leader[node] = leader[leader[node]]
-        node = leader[node]
-    return node
 
 
 @kernel
@@ -225,11 +214,9 @@ def join_greedily(u, v, weight, size, base):
         _rehang(a, b, base, mass, bundle, alive, end, after, first, degree,
                 table_key, table_slot, heap, place, key, state)  # fmt: skip
     for at in range(nodes):
-        leader[at] = _root(leader, at)
+        while leader[leader[at]] != leader[at]:
+            leader[at] = leader[leader[at]]
     return leader
-
-
-# Moves of single nodes. ------------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -247,10 +234,7 @@ def _pulls(start, node, weight, labels, at, pull, met):
 
 @kernel
 def _best_cluster(size, base, least, labels, total, at, pull, met, count):
-    """The cluster where ``at`` saves most, NOWHERE for one of its own, and what going there saves.
-
-    Clears ``pull``.
-    """
+    """The cluster where ``at`` saves most, NOWHERE: its own, and what going there saves; clears ``pull``."""
     home = labels[at]
     here = pull[home] + base * size[at] * (total[home] - size[at])
     best, most = home, here
@@ -293,19 +277,17 @@ def _place(size, labels, total, members, spare, at, target):
 
 @kernel
 def _count(labels, size):
-    """Total size and number of members of each cluster, and the stack of the empty ones; see `_place`."""
+    """Total size and number of members of each cluster, the stack of the empty ones, and scratch of the moves."""
     nodes = len(labels)
-    total, members, spare = np.zeros(nodes), np.zeros(nodes, np.int32), np.empty(nodes + 1, np.int32)
+    total, members, spare = np.zeros(nodes), np.zeros(nodes, np.int32), np.zeros(nodes + 1, np.int32)
     for at in range(nodes):
         total[labels[at]] += size[at]
         members[labels[at]] += 1
-    height = 0
-    for at in range(nodes - 1, -1, -1):
+    for at in range(nodes):
         if members[at] == 0:
-            spare[height] = at
-            height += 1
-    spare[nodes] = height
-    return total, members, spare
+            spare[spare[nodes]] = at
+            spare[nodes] += 1
+    return total, members, spare, np.zeros(nodes), np.empty(nodes, np.int32), np.zeros(3, np.int64)
 
 
 @kernel
@@ -353,11 +335,9 @@ def move_nodes(start, node, weight, size, base, least, labels, order):
     ``labels`` int32[nodes], numbers below ``nodes``, change in place. Returns what was saved.
     """
     nodes = len(labels)
-    total, members, spare = _count(labels, size)
-    pull, met = np.zeros(nodes), np.empty(nodes, np.int32)
+    total, members, spare, pull, met, state = _count(labels, size)
     queue, waiting = order.copy(), np.ones(nodes, np.bool_)
     moved, origin = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
-    state = np.zeros(3, np.int64)
     state[QUEUED] = nodes
     saved = 0.0
     while state[QUEUED]:
@@ -382,17 +362,12 @@ def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
     depth : int
         Most moves in one try.
 
-    Returns
-    -------
-    float
-        What was saved, never negative by more than rounding.
+    Returns what was saved, never negative by more than rounding.
     """
     nodes = len(labels)
-    total, members, spare = _count(labels, size)
-    pull, met = np.zeros(nodes), np.empty(nodes, np.int32)
+    total, members, spare, pull, met, state = _count(labels, size)
     queue, waiting = np.empty(nodes, np.int32), np.zeros(nodes, np.bool_)
     moved, origin = np.empty(depth, np.int32), np.empty(depth, np.int32)
-    state = np.zeros(3, np.int64)
     sum_saved = 0.0
     for k in range(len(near)):
         at, home = near[k], labels[near[k]]

@@ -224,7 +224,7 @@ def _emit(closing, limit, slack, label, best, best_arc, row_end, row_violation, 
 
 @kernel
 def _begin(source, first, last, limit, need, order, dist, label, head, touched, state):
-    """Order the closing edges by falling need and queue the source; returns the scale of the buckets."""
+    """Order the closing edges by falling need and queue the source."""
     by_need = np.argsort(-need[first:last])
     for k in range(last - first):
         order[k] = first + by_need[k]
@@ -254,16 +254,16 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
     closer_node, closer_edge : int32[c], limit : float64[c]
         Far end, edge id, and the length a path must stay below (by more than ``slack``) to be violated.
     need : float64[c]
-        How far from the source a shorter path can have its last node but one: limit less the shortest arc of the far end.
+        How far from the source the last node before the far end can be: limit less the shortest arc of the far end.
     reach : float64[c]
         Out: ``min(limit, distance)``; exact when ``max_hops`` does not bind.
     max_hops : int
         Nodes this many arcs from the source are labelled but not expanded; rows have up to one path arc more.
     arc_start, slot_of_page, arcs
-        Paged arcs (ARC): arc p is at ``slot_of_page[p >> PAGE_SHIFT] << PAGE_SHIFT | p & mask``; slot -1 is not resident.
-    dist : float64[nodes], label : int32[nodes, 4], queue : int32[nodes, 4], head : int32[2, BUCKETS],
+        Paged arcs (ARC): arc p is at ``slot_of_page[p >> PAGE_SHIFT] << PAGE_SHIFT | p & mask``; slot -1: not here.
+    dist : float64[nodes], label : int32[nodes, LABEL_SIZE], head : int32[2, BUCKETS],
     touched : int32[nodes], order : int64[closers of a source], best : float64[paths], best_arc : int32[2, paths]
-        Scratch: label holds hops, parent and parent edge; queue holds neighbours in the bucket and the bucket.
+        Scratch; head holds the first and last node of each bucket.
     row_end, row_violation, entries
         Out: rows as ragged arrays, closing edge first.
 

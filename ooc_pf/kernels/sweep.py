@@ -111,3 +111,13 @@ def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
             dual[row] = max(dual[row] + step, 0.0)
             largest = max(largest, abs(step) * slope)
     return largest
+
+
+@kernel
+def add_load(row_start, index, dual, closing, load):
+    """Add ``A'z`` of the rows to ``load`` over the local edges."""
+    for row in range(len(dual)):
+        if dual[row] != 0.0:
+            load[index[row_start[row]]] += closing * dual[row]
+            for k in range(row_start[row] + 1, row_start[row + 1]):
+                load[index[k]] -= dual[row]

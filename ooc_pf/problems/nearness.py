@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..cycles import CycleProgram
 from ..graph import Graph, build_graph
 from ..inputs import Edges
+from ..program import CycleProgram
 from ..result import Result
 from ..solving import Limits, solve_cycles
 

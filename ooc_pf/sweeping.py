@@ -1,0 +1,70 @@
+"""Sweeps over the remembered rows, accelerated.
+
+Sweeps converge like a fixed-point iteration whose slow modes die out one factor at a time. After a few of them the best
+combination of the duals seen (Anderson's, the one whose steps cancel best) is usually close to where they were heading;
+it is taken when it raises the dual objective, which every sweep and every taken step therefore does.
+"""
+
+import numpy as np
+
+from .constraints import TRAIL
+from .kernels.sweep import project_rows
+from .problem import State
+from .program import CycleProgram, sum_duals
+
+
+def sweep_round(program: CycleProgram, state: State) -> float:
+    """A few sweeps over all rows and an extrapolation; returns the largest correction made by the last sweep."""
+    for block in state.rows.blocks():
+        block.trail[0] = block.dual
+    residual = 0.0
+    for step in range(1, TRAIL):
+        residual = 0.0
+        for block in state.rows.blocks():
+            y = state.y[block.table]
+            moved = project_rows(block.start, block.index, block.dual, y, program.inverse[block.table],
+                                 program.closing, program.rhs, 1)  # fmt: skip
+            state.y[block.table] = y
+            block.trail[step] = block.dual
+            residual = max(residual, moved)
+    _extrapolate(program, state)
+    return residual
+
+
+def _extrapolate(program: CycleProgram, state: State) -> None:
+    gram = np.zeros((TRAIL - 1, TRAIL - 1))
+    for block in state.rows.blocks():
+        steps = np.diff(block.trail, axis=0)
+        gram += steps @ steps.T
+    mixture = _mixture(gram)
+    if mixture is None:
+        return
+
+    def mixed() -> tuple[np.ndarray, float]:
+        total = 0.0
+
+        def duals():
+            nonlocal total
+            for block in state.rows.blocks():
+                dual = np.maximum(mixture @ block.trail[1:], 0.0)
+                total += float(dual.sum())
+                yield block, dual
+
+        y = program.rebuild(duals())
+        return y, total
+
+    y, total = mixed()
+    if program.bound(y, total) > program.bound(state.y, sum_duals(state.rows.blocks())):
+        for block in state.rows.blocks():
+            block.dual[:] = np.maximum(mixture @ block.trail[1:], 0.0)
+        state.y[:] = y
+
+
+def _mixture(gram: np.ndarray) -> np.ndarray | None:
+    """Weights, with sum one, for which the combined step is shortest; None where the steps say nothing."""
+    size = np.trace(gram)
+    if not (np.isfinite(size) and size > 0.0):
+        return None
+    weights = np.linalg.solve(gram + 1e-10 * size / len(gram) * np.eye(len(gram)), np.ones(len(gram)))
+    total = weights.sum()
+    return weights / total if np.isfinite(total) and total > 0.0 else None
