@@ -5,6 +5,7 @@ from .api import resume, solve, verify
 from .edgelist import convert
 from .errors import BudgetError, InputError, WorkspaceBusyError, WorkspaceError
 from .export import export
+from .problems.clustering import correlation_clustering
 from .problems.nearness import metric_nearness
 from .result import Result
 
@@ -17,6 +18,7 @@ __all__ = [
     "WorkspaceBusyError",
     "WorkspaceError",
     "convert",
+    "correlation_clustering",
     "export",
     "metric_nearness",
     "open",

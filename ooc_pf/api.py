@@ -4,17 +4,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .errors import InputError, WorkspaceError
+from .problems.clustering import clustering_program, correlation_clustering
 from .problems.nearness import metric_nearness, nearness_program
 from .result import Result
-from .solving import check_tol, open_result
+from .solving import MakeProgram, check_tol, open_result
 from .verify import check_readable, verify_cycles
 from .workspace import Workspace, read_array
 
-SOLVERS: dict[str, Callable[..., Result]] = {"nearness": metric_nearness}
-PROGRAMS = {"nearness": nearness_program}
+SOLVERS: dict[str, Callable[..., Result]] = {"nearness": metric_nearness, "clustering": correlation_clustering}
+PROGRAMS: dict[str, Callable[[dict[str, Any]], MakeProgram]] = {
+    "nearness": lambda options: nearness_program,
+    "clustering": lambda options: clustering_program(options["gamma"]),
+}
 
 
 def _held_problem(workspace: Workspace) -> dict[str, Any]:
@@ -49,10 +51,9 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
             place.commit(problem={**held, "options": {**held["options"], "tol": tol}})
     stored = {**_held_problem(place)["options"]}
     stored.pop("settings")
-    weights: np.ndarray | None = None
     if stored.pop("weights") is not None:
-        weights = read_array(place.graph, "weight")
-    return SOLVERS[held["name"]](workspace, weights=weights, **stored, **limits)
+        stored["weights"] = read_array(place.graph, "weight")
+    return SOLVERS[held["name"]](workspace, **stored, **limits)
 
 
 def open_workspace(workspace: str | Path) -> Result:
@@ -71,5 +72,5 @@ def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None
     if place.manifest["problem"] is None:
         return {"status": place.manifest["status"]}
     held = _held_problem(place)
-    report = verify_cycles(place, PROGRAMS[held["name"]], oracle=oracle, workers=workers)
+    report = verify_cycles(place, PROGRAMS[held["name"]](held["options"]), oracle=oracle, workers=workers)
     return {"status": place.manifest["status"], **report}

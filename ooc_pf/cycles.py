@@ -1,5 +1,6 @@
 """The oracle's schedule and the engine's record for programs over cycles."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,51 +13,77 @@ from .problem import Problem, State
 from .program import CycleProgram, sum_duals
 from .sweeping import TRAIL, sweep_round
 
-# Settings that shape the answer's bits. They are stored with a run, so a later release may choose others.
-SETTINGS = {"waves": 8, "short_rounds": 2, "rounds": 10, "keep_paths": 3}
+# A stage is a kind of pass: how many arcs from its source a search goes (0: no limit), in how many waves the sources
+# are taken, and how many rounds of sweeps follow a wave at most. They shape the bits of the answer and are kept
+# with a run, so that a later release may choose others.
+CERTIFY = "certify"
 
-HOPS = {"triangles": 1, "squares": 2, "stream": UNLIMITED, "certify": UNLIMITED}
+
+@dataclass(frozen=True)
+class Stage:
+    """A kind of pass over the sources."""
+
+    name: str
+    hops: int
+    waves: int
+    rounds: int
+    pays: float
 
 
-def freeze(program: CycleProgram, state: State, generation: Any = None) -> Frozen:
+def freeze(program: CycleProgram, y: np.ndarray, generation: Any = None) -> Frozen:
     """The point the oracle looks at."""
-    x = np.maximum(state.y, 0.0)
+    x = np.maximum(y, 0.0)
     return Frozen(x, program.limit(x), generation and (generation, "y"))
 
 
 def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, *, tol: float,
-                  settings: dict[str, int] = SETTINGS, generation: Any = lambda: None) -> Problem:  # fmt: skip
+                  settings: dict[str, Any], generation: Any = lambda: None) -> Problem:  # fmt: skip
     """The engine's record for a program over cycles.
 
-    The oracle goes through stages: short cycles, which are cheap to list, as long as they pay; one complete pass, which
-    gives a feasible point; complete passes in waves with sweeps between, until the estimates say that the next
-    complete pass of a frozen point will certify.
+    The oracle goes through stages, each as long as it pays: short cycles are cheap to list, complete passes not. The
+    last stage repeats until its violations promise that a complete pass over one frozen point, without sweeps between,
+    will certify.
     """
+    stages = {stage[0]: Stage(*stage) for stage in settings["stages"]}
+    order = list(stages)
     blocks = count_blocks(program.graph)
-    wave_size = max(1, -(-blocks // settings["waves"]))
+
+    def wave_size(stage: Stage) -> int:
+        return max(1, -(-blocks // stage.waves))
 
     def find(state: State) -> Found:
-        stage, wave = state.plan["stage"], state.plan["wave"]
-        part = range(blocks)
-        if stage == "stream":
-            part = part[wave * wave_size : (wave + 1) * wave_size]
-        with monitor.timed("oracle"), monitor.bar(stage, len(part)) as tick:
-            frozen = freeze(program, state, generation())
-            options = {"hops": HOPS[stage], "keep_paths": settings["keep_paths"], "slack": program.slack}
-            return oracle.find(frozen, part, tick=tick, **options)
+        stage = stages[state.plan["stage"]]
+        first = state.plan["wave"] * wave_size(stage)
+        part = range(blocks)[first : first + wave_size(stage)]
+        if stage.hops < 0:
+            return find_by_trees(state)
+        options = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": program.slack}
+        with monitor.timed("oracle"), monitor.bar(stage.name, len(part)) as tick:
+            return oracle.find(freeze(program, state.y, generation()), part, tick=tick, **options)
+
+    def find_by_trees(state: State) -> Found:
+        closers = program.graph.closer_node
+        if not len(closers):
+            return Found.join([], complete=False)
+        dice = np.random.default_rng([settings["seed"], state.iteration])
+        roots = closers[dice.integers(0, len(closers), settings["trees"])]
+        with monitor.timed("oracle"), monitor.bar("trees", len(roots)) as tick:
+            frozen = freeze(program, state.y)
+            return oracle.find_by_trees(frozen, roots, penalty=settings["penalty"], slack=program.slack, tick=tick)
 
     def measure(state: State, found: Found) -> tuple[Certificate, np.ndarray]:
-        frozen = freeze(program, state)
+        frozen = freeze(program, state.y)
         point = program.feasible(frozen.x, found.reach, found.closers)
         violation = float((frozen.limit[found.closers] - found.reach).max(initial=0.0))
         return Certificate(program.value(point), bound(state), violation), point
 
     def sweep(state: State, found: Found) -> dict[str, Any]:
         counts = {"sweeps": 0, "projections": 0}
-        if state.plan["stage"] == "stream" and not len(found.rows):
+        stage = stages[state.plan["stage"]]
+        if stage.name != CERTIFY and not len(found.rows):
             return counts
         enough = max(0.02 * float(found.violation.max(initial=0.0)), 0.01 * tol)
-        for _ in range(settings["rounds" if HOPS[state.plan["stage"]] == UNLIMITED else "short_rounds"]):
+        for _ in range(stage.rounds):
             residual = sweep_round(program, state)
             counts["sweeps"] += TRAIL - 1
             counts["projections"] += (TRAIL - 1) * len(state.rows)
@@ -69,23 +96,22 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
 
     def plan(state: State, found: Found, before: float, after: float) -> dict[str, Any]:
         now = state.plan
-        if now["stage"] in ("triangles", "squares"):
-            pays = len(found.rows) and after - before > 1e-3 * max(1.0, abs(after))
-            following = {"triangles": "squares", "squares": "certify"}[now["stage"]]
-            return {**now, "stage": now["stage"] if pays else following}
-        if now["stage"] == "certify":
-            return {"stage": "stream", "wave": 0, "worst": 0.0}
-        wave = now["wave"] + 1
+        stage = stages[now["stage"]]
+        began = before if now["wave"] == 0 else now["began"]
         worst = max(now["worst"], float(found.violation.max(initial=0.0)))
-        if wave * wave_size < blocks:
-            return {**now, "wave": wave, "worst": worst}
-        # A pass with sweeps takes the violation down by one to three orders: the next one may as well certify.
-        promising = worst <= 100.0 * tol
-        return {"stage": "certify" if promising else "stream", "wave": 0, "worst": 0.0}
+        if (now["wave"] + 1) * wave_size(stage) < blocks:
+            return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
+        if stage.name == order[-1]:
+            # A pass with sweeps takes the violation down by one to three orders: the next one may as well certify.
+            return first_plan(CERTIFY if worst <= 100.0 * tol else stage.name)
+        if stage.name == CERTIFY:
+            return first_plan(order[-1])
+        pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))
+        return first_plan(stage.name if pays else order[order.index(stage.name) + 1])
 
     return Problem(name, find, measure, sweep, bound, plan)
 
 
-def first_plan(staged: bool) -> dict[str, Any]:
-    """Where the schedule starts; an engine that cannot stop at short cycles goes to complete passes at once."""
-    return {"stage": "triangles" if staged else "certify", "wave": 0, "worst": 0.0}
+def first_plan(stage: str) -> dict[str, Any]:
+    """The beginning of a pass."""
+    return {"stage": stage, "wave": 0, "worst": 0.0, "began": 0.0}

@@ -105,10 +105,20 @@ def _closers(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarra
     degree = np.bincount(np.concatenate((a, b)), minlength=nodes)
     from_a = (degree[a] > degree[b]) | ((degree[a] == degree[b]) & (a < b))
     source, target = np.where(from_a, a, b), np.where(from_a, b, a)
-    order = np.lexsort((target, source))
-    sources, first = np.unique(source[order], return_index=True)
-    start = np.append(first, len(edges)).astype(np.int64)
-    return sources.astype(np.int32), start, target[order].astype(np.int32), edges[order].astype(np.int32)
+    sources, own, count = np.unique(source, return_inverse=True, return_counts=True)
+    rank = _deal(count)
+    order = np.lexsort((target, rank[own]))
+    by_rank = np.argsort(rank)
+    start = np.concatenate(([0], np.cumsum(count[by_rank], dtype=np.int64)))
+    return sources[by_rank].astype(np.int32), start, target[order].astype(np.int32), edges[order].astype(np.int32)
+
+
+def _deal(count: np.ndarray, hands: int = 64) -> np.ndarray:
+    """An order of the sources in which every stretch has its share of those with many closing edges."""
+    by_count = np.argsort(-count, kind="stable")
+    rank = np.empty(len(count), np.int64)
+    rank[by_count] = np.argsort(np.arange(len(count)) % hands, kind="stable").argsort()
+    return rank
 
 
 def canonical_edges(u, v, value) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

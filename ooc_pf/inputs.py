@@ -38,8 +38,33 @@ def is_path(graph: Any) -> bool:
     return isinstance(graph, str | os.PathLike)
 
 
-def read_edges(graph: Any) -> Edges:
-    """Edges of ``(u, v, value)`` arrays, a scipy.sparse matrix, a square array or an igraph.Graph."""
+def read_edges(graph: Any, kind: str = "distance") -> Edges:
+    """Edges of ``(u, v, value)`` arrays, a scipy.sparse matrix, a square array or an igraph.Graph.
+
+    With ``kind="signed"`` edges of weight zero are no edges; a vector given back has nan there.
+    """
+    edges = _read_edges(graph)
+    if kind == "signed":
+        if edges.nodes < 2:
+            raise InputError(f"the graph has {edges.nodes} nodes; clustering needs two at least")
+        return _without_zeros(edges)
+    return edges
+
+
+def _without_zeros(edges: Edges) -> Edges:
+    keep = edges.value != 0.0
+    if keep.all():
+        return edges
+
+    def restore(x: np.ndarray) -> Any:
+        full = np.full(len(keep), np.nan)
+        full[keep] = x
+        return edges.restore(full)
+
+    return Edges(edges.u[keep], edges.v[keep], edges.value[keep], edges.nodes, restore)
+
+
+def _read_edges(graph: Any) -> Edges:
     if isinstance(graph, igraph.Graph):
         return _from_igraph(graph)
     if sparse.issparse(graph):

@@ -17,7 +17,7 @@ import numpy as np
 
 from .constraints import Rows
 from .graph import Graph
-from .kernels import paths
+from .kernels import paths, trees
 from .parallel import run_tasks
 from .workspace import read_array
 
@@ -89,20 +89,26 @@ def _block_span(graph: Graph, block: int) -> tuple[int, int, slice]:
     return first, last, slice(int(graph.closer_start[first]), int(graph.closer_start[last]))
 
 
-def lay_out(graph: Graph, frozen: Frozen) -> tuple[np.ndarray, np.ndarray]:
-    """Arcs with their lengths beside them, shortest first, and how far a search needs to go for each closer."""
-    arcs = np.empty(len(graph.arc_node), paths.ARC)
-    paths.lay_out_arcs(graph.arc_start, graph.arc_node, graph.arc_edge, frozen.x, arcs)
+def lay_out(graph: Graph, frozen: Frozen, arcs: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Arcs with their lengths beside them, shortest first, and how far a search needs to go for each closer.
+
+    ``arcs`` are those of an earlier call, which are brought up to date.
+    """
+    if arcs is None:
+        arcs = np.empty(len(graph.arc_node), paths.ARC)
+        paths.lay_out_arcs(graph.arc_start, graph.arc_node, graph.arc_edge, frozen.x, arcs)
+    else:
+        paths.refresh_arcs(graph.arc_start, frozen.x, arcs)
     return arcs, frozen.limit - paths.shortest_arcs(graph.arc_start, arcs)[graph.closer_node]
 
 
 class NumbaOracle:
     """The bounded search, in threads over shared arrays."""
 
-    staged = True  # can stop at a number of hops
-
     def __init__(self, graph: Graph, pool: Executor, workers: int):
         self._graph, self._pool = graph, pool
+        self._arcs: np.ndarray | None = None
+        self._near = np.repeat(graph.sources, np.diff(graph.closer_start))
         self._arcs_resident = np.arange((len(graph.arc_node) >> paths.PAGE_SHIFT) + 1, dtype=np.int32)
         self._scratch: queue.SimpleQueue[Scratch] = queue.SimpleQueue()
         most = int(np.diff(graph.closer_start).max(initial=0))
@@ -112,21 +118,58 @@ class NumbaOracle:
     def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
              tick: Callable[[], bool]) -> Found:  # fmt: skip
         """Search ``blocks``; ``tick`` is called before each and says whether to go on."""
-        arcs, need = lay_out(self._graph, frozen)
+        self._arcs, need = lay_out(self._graph, frozen, self._arcs)
 
         def search(block: int) -> Found | None:
             if not tick():
                 return None
             scratch = self._scratch.get()
             try:
-                return self._search(scratch, frozen.limit, need, arcs, block, hops, keep_paths, slack)
+                return self._search(scratch, frozen.limit, need, block, hops, keep_paths, slack)
             finally:
                 self._scratch.put(scratch)
 
         parts = run_tasks(self._pool, search, [(block,) for block in blocks])
         return _join_or_stop(parts, blocks, count_blocks(self._graph), hops)
 
-    def _search(self, scratch, limit, need, arcs, block, hops, keep_paths, slack) -> Found:
+    def find_by_trees(self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float,
+                      tick: Callable[[], bool]) -> Found:  # fmt: skip
+        """Violated cycles through a shortest-path tree from each root, the best one for each closing edge."""
+        graph = self._graph
+        self._arcs, _ = lay_out(graph, frozen, self._arcs)
+        forest = np.empty((len(roots), graph.nodes, 3), np.int32)
+        radius = 2.0 * float(frozen.limit.max(initial=0.0)) + 1e-300
+
+        def grow(number: int, root: int) -> bool:
+            scratch = self._scratch.get()
+            try:
+                dist, label, head, touched = scratch.labels[:4]
+                trees.grow_tree(root, radius, penalty, root, graph.arc_start, self._arcs, dist, label, head, touched,
+                                forest[number])  # fmt: skip
+            finally:
+                self._scratch.put(scratch)
+            return tick()
+
+        if not all(run_tasks(self._pool, grow, enumerate(roots.tolist()))):
+            raise SearchStopped
+        spans = np.array_split(np.arange(len(graph.closer_node)), 16)
+        calls = [(frozen, forest, slack, span[0], span[-1] + 1) for span in spans if len(span)]
+        return Found.join(run_tasks(self._pool, self._climb, calls), complete=False)
+
+    def _climb(self, frozen: Frozen, forest: np.ndarray, slack: float, first: int, last: int) -> Found:
+        graph, span = self._graph, slice(first, last)
+        near, far = self._near[span], graph.closer_node[span]
+        best, length = np.empty(last - first, np.int32), np.empty(last - first)
+        trees.best_trees(near, far, frozen.limit[span], slack, frozen.x, forest, best, length)
+        hit = best >= 0
+        start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
+        trees.tree_rows(near, far, graph.closer_edge[span], best, forest, start, edges)
+        edges = np.empty(int(start[-1]), np.int32)
+        trees.tree_rows(near, far, graph.closer_edge[span], best, forest, start, edges)
+        gap = (frozen.limit[span] - length)[hit]
+        return Found(Rows(start, edges), gap, span, np.empty(0), 0, complete=False)
+
+    def _search(self, scratch, limit, need, block, hops, keep_paths, slack) -> Found:
         graph = self._graph
         first, last, span = _block_span(graph, block)
         reach = np.empty(len(limit[span]))
@@ -136,7 +179,7 @@ class NumbaOracle:
             code = paths.advance(
                 graph.sources[first:last], graph.closer_start[first : last + 1] - span.start,
                 graph.closer_node[span], graph.closer_edge[span], limit[span], need[span], reach, hops, keep_paths,
-                slack, graph.arc_start, self._arcs_resident, arcs, *scratch.labels, *scratch.rows, state,
+                slack, graph.arc_start, self._arcs_resident, self._arcs, *scratch.labels, *scratch.rows, state,
             )  # fmt: skip
             count, used = state[paths.ROWS], state[paths.ENTRIES]
             if code == paths.FULL and count == 0:
@@ -147,7 +190,14 @@ class NumbaOracle:
             state[paths.ROWS] = state[paths.ENTRIES] = 0
         start = np.concatenate(([0], np.cumsum(np.concatenate(ends), dtype=np.int64)))
         rows = Rows(start, np.concatenate(edges))
-        return Found(rows, np.concatenate(gaps), span, reach, int(state[paths.RELAXED]), hops == paths.UNLIMITED)
+        return Found(
+            rows,
+            np.concatenate(gaps),
+            span,
+            reach,
+            int(state[paths.RELAXED]),
+            hops == paths.UNLIMITED,
+        )
 
 
 class Scratch:
@@ -175,8 +225,6 @@ class Scratch:
 
 class IgraphOracle:
     """igraph's Dijkstra, in processes that read the graph and the committed generation from the workspace."""
-
-    staged = False
 
     def __init__(self, graph: Graph, group: Path, limit_rule: tuple[float, float], pool: Executor):
         self._graph, self._group, self._rule, self._pool = graph, group, limit_rule, pool

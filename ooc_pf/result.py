@@ -11,6 +11,8 @@ import numpy as np
 
 from .constraints import RowBlock, Rows
 
+RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
+
 
 @dataclass(frozen=True)
 class Duals:
@@ -48,8 +50,13 @@ class Result:
         The remembered rows and their multipliers, read when asked for.
     workspace : Path or None
         Where the state is, if it is on disk.
-    labels, plan
-        Clusters and transport plan, for the problems that have them.
+    labels, cost, lp_lower_bound, certified_ratio, apriori_ratio, paper_ratio
+        Of correlation clustering: the cluster of each node, what the clusters cost, a lower bound of what any
+        clustering costs, the ratio of the two, and the ratios known before rounding.
+    nodes : array or None
+        Labels of the nodes in the input, where the graph came from a workspace.
+    plan
+        Transport plan, for the problem that has one.
     """
 
     x: Any
@@ -64,6 +71,12 @@ class Result:
     blocks: Callable[[], Iterable[RowBlock]] = field(repr=False)
     workspace: Path | None = None
     labels: np.ndarray | None = field(default=None, repr=False)
+    cost: float | None = None
+    lp_lower_bound: float | None = None
+    certified_ratio: float | None = None
+    apriori_ratio: float | None = None
+    paper_ratio: float | None = None
+    nodes: np.ndarray | None = field(default=None, repr=False)
     plan: Any = field(default=None, repr=False)
 
     @functools.cached_property
@@ -78,6 +91,7 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the certificate, fit for JSON."""
+        clusters = {name: getattr(self, name) for name in RATIOS if getattr(self, name) is not None}
         return {
             "status": self.status,
             "objective": self.objective,
@@ -87,4 +101,5 @@ class Result:
             "n_iter": self.n_iter,
             "n_active": self.n_active,
             "workspace": None if self.workspace is None else str(self.workspace),
+            **clusters,
         }

@@ -18,8 +18,8 @@ from .kernels import clusters
 QUANTILES = 16  # thresholds tried
 KEPT_THRESHOLDS = 2  # of these, the best go on
 PIVOTINGS = 4  # with fixed bar, and as many with a random one
-COARSE_ROUNDS, FINE_ROUNDS = 4, 4  # of shaking, over the contracted and over the whole graph
-LEAST_TRIES = 5000  # in a round; a large graph gets one try for each node
+COARSE_ROUNDS, FINE_ROUNDS = 10, 4  # most of shaking, over the contracted and over the whole graph
+LEAST_TRIES = 1000  # in a round; a large graph gets one try for each node
 DEPTH = 200  # most moves in one try
 ROUNDING = 1e-13  # of the largest sum at a node: no move for less
 
@@ -71,7 +71,7 @@ def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -
     labels : int32[nodes], numbered from 0 by first appearance
     cost : float
     """
-    u, v, weight, x, base = _checked(u, v, weight, x, nodes, base)
+    u, v, weight, x, base, reduced = _checked(u, v, weight, x, nodes, base, reduced)
     rng = np.random.default_rng(seed)
     level, arc_edge = _whole(u, v, weight, nodes, base)
 
@@ -82,7 +82,8 @@ def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -
     best = min(pool, key=cost)
     if cost(best) > 0:
         pool += [labels for _, labels in _candidates(u, v, weight, x, level, arc_edge, rng, reduced)]
-        pool = [_improve(level, labels, rng) for labels in pool]
+        settled = (_improve(level, labels, rng) for labels in pool)
+        pool = list({labels.tobytes(): labels for labels in settled}.values())  # often the same few
         pool.append(_shaken(level, _fused(level, pool, rng), rng, FINE_ROUNDS))
         pool.append(_improve(level, _connected(u, v, weight, pool[-1]), rng))
         best = min([best, *pool], key=cost)
@@ -103,16 +104,19 @@ def clustering_cost(u, v, weight, labels, *, base=None) -> float:
     return cost
 
 
-def _checked(u, v, weight, x, nodes, base):
-    weight, x = np.asarray(weight, np.float64), np.asarray(x, np.float64)
-    if not len(u) == len(v) == len(weight) == len(x):
-        raise InputError(f"u, v, weight and x differ in length: {len(u)}, {len(v)}, {len(weight)}, {len(x)}")
+def _checked(u, v, weight, x, nodes, base, reduced):
+    """The arguments of `round_clusters` as the kernels take them."""
+    weight, x = np.asarray(weight, np.float64), np.clip(np.asarray(x, np.float64), 0.0, 1.0)
+    reduced = None if reduced is None else np.asarray(reduced, np.float64)
+    found = [len(values) for values in (u, v, weight, x, reduced) if values is not None]
+    if len(set(found)) > 1:
+        raise InputError(f"vectors by edge must have one length, found {found}")
     if nodes < 1:
         raise InputError(f"nodes must be positive, found {nodes}")
     base = 0.0 if base is None else float(base)
     if not -np.inf < base <= 0:
         raise InputError(f"base must be a finite number that is not positive, found {base}")
-    return np.asarray(u).astype(np.int32), np.asarray(v).astype(np.int32), weight, np.clip(x, 0.0, 1.0), base
+    return np.asarray(u).astype(np.int32), np.asarray(v).astype(np.int32), weight, x, base, reduced
 
 
 # Graphs ---------------------------------------------------------------------------------------------------------------
@@ -179,7 +183,6 @@ def _candidates(u, v, weight, x, level, arc_edge, rng, reduced=None) -> Iterator
     guided = weight + np.abs(weight) * (1 - 2 * x)
     for name, guide in (("weights", weight), ("guided", guided), ("reduced", reduced)):
         if guide is not None:
-            guide = np.asarray(guide, np.float64)
             yield f"joins by {name}", clusters.join_greedily(u, v, guide - base, level.size, base)
 
 
@@ -235,7 +238,9 @@ def _fused(level: Level, pool: list[np.ndarray], rng) -> np.ndarray:
         start[groups] = labels
         found.append(_improve(coarse, start, rng))
     best = max(found, key=lambda labels: _saved(coarse, labels))
-    return _shaken(coarse, best, rng, COARSE_ROUNDS)[groups]
+    # Candidates that agree on little leave a large graph of hubs: no more tries then than the whole one has nodes.
+    rounds = max(len(groups), COARSE_ROUNDS * LEAST_TRIES) // max(len(coarse.size), LEAST_TRIES)
+    return _shaken(coarse, best, rng, min(rounds, COARSE_ROUNDS))[groups]
 
 
 def _saved(level: Level, labels: np.ndarray) -> float:

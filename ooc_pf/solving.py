@@ -13,7 +13,7 @@ import numpy as np
 
 from .certificate import Certificate, relative_gap
 from .constraints import ConstraintStore, read_blocks
-from .cycles import SETTINGS, cycle_problem, first_plan
+from .cycles import CERTIFY, cycle_problem, first_plan
 from .engine import run
 from .errors import BudgetError, InputError, WorkspaceError
 from .graph import Graph
@@ -22,11 +22,13 @@ from .monitor import Monitor
 from .oracle import IgraphOracle, NumbaOracle, SearchStopped
 from .parallel import count_workers, worker_pool
 from .problem import Problem, State
-from .program import CycleProgram
+from .program import CycleProgram, sum_duals
 from .result import Result
-from .workspace import Workspace, create_workspace, parse_memory, read_array, write_array
+from .workspace import Workspace, create_workspace, parse_memory, read_array, read_labels, write_array
 
 MakeProgram = Callable[[Edges, np.ndarray | None, Graph | None], CycleProgram]
+# What a problem makes of its point: (edges, program, y, feasible point, sum of duals, options) -> parts of the result.
+Finish = Callable[[Edges, CycleProgram, np.ndarray, np.ndarray, float, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Limits:
 
 
 def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights: Any, options: dict[str, Any],
-                 limits: Limits) -> Result:  # fmt: skip
+                 limits: Limits, finish: Finish | None = None) -> Result:  # fmt: skip
     """Solve a program over cycles wherever its graph is.
 
     ``options`` are plain values that shape the answer; with the weights they must agree with what the workspace holds.
@@ -60,19 +62,19 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
     if is_path(graph):
         if limits.workspace is not None and Path(limits.workspace) != Path(graph):
             raise InputError(f"the graph is the workspace {graph}, so workspace= cannot be {limits.workspace}")
-        return _solve_on_disk(name, Workspace(graph), make, kind, weights, options, limits, None)
-    edges = read_edges(graph)
+        return _solve_on_disk(name, Workspace(graph), make, kind, weights, options, limits, None, finish)
+    edges = read_edges(graph, kind)
     weights = read_weights(weights, edges)
     if limits.workspace is not None:
-        return _solve_given_workspace(name, edges, make, kind, weights, options, limits)
+        return _solve_given_workspace(name, edges, make, kind, weights, options, limits, finish)
     if options["oracle"] == "igraph":
         # igraph works in processes, which read what they need from a workspace.
         with tempfile.TemporaryDirectory() as folder:
             aside = replace(limits, workspace=Path(folder) / "run.pf")
-            result = _solve_given_workspace(name, edges, make, kind, weights, options, aside)
+            result = _solve_given_workspace(name, edges, make, kind, weights, options, aside, finish)
             duals = list(result.blocks())
             return replace(result, workspace=None, blocks=lambda: duals)
-    return _solve_in_memory(name, edges, make, weights, options, limits)
+    return _solve_in_memory(name, edges, make, weights, options, limits, finish)
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -92,21 +94,24 @@ def check_tol(tol: Any) -> None:
 # -- in memory ------------------------------------------------------------------------------------------------------
 
 
-def _solve_in_memory(name, edges, make, weights, options, limits) -> Result:
+def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Result:
     program = make(edges, weights, None)
     workers = count_workers(limits.workers)
     rows = ConstraintStore(_left_for_rows(program, workers, limits.memory))
-    state = State(program.target.copy(), rows, first_plan(staged=True))
+    state = State(program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
     monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
     with worker_pool(workers, processes=False) as pool, monitor.signals():
         oracle = NumbaOracle(program.graph, pool, workers)
-        problem = cycle_problem(name, program, oracle, monitor, tol=options["tol"])
+        problem = cycle_problem(name, program, oracle, monitor, tol=options["tol"], settings=options["settings"])
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
         certificate = _close(program, problem, state, status)
     bound = problem.bound(state)
+    made = {"x": state.feasible}
+    if finish:
+        made = finish(edges, program, state.y, state.feasible, sum_duals(state.rows.blocks()), options)
     return Result(
-        x=edges.restore(state.feasible),
+        **{**made, "x": edges.restore(made["x"])},
         objective=state.objective,
         lower_bound=bound,
         gap=relative_gap(state.objective, bound),
@@ -124,7 +129,7 @@ def _close(program: CycleProgram, problem: Problem, state: State, status: str) -
     certificate = state.certificate
     if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
         with contextlib.suppress(SearchStopped):
-            found = problem.find(replace(state, plan={**first_plan(staged=False)}))
+            found = problem.find(replace(state, plan=first_plan(CERTIFY)))
             certificate, point = problem.measure(state, found)
             if certificate.objective <= state.objective:
                 state.feasible, state.objective = point, certificate.objective
@@ -153,7 +158,7 @@ def _left_for_rows(program: CycleProgram, workers: int, memory: Any) -> int | No
 # -- on disk --------------------------------------------------------------------------------------------------------
 
 
-def _solve_given_workspace(name, edges, make, kind, weights, options, limits) -> Result:
+def _solve_given_workspace(name, edges, make, kind, weights, options, limits, finish) -> Result:
     path = Path(limits.workspace)
     mark = digest(edges.u, edges.v, edges.value)
     if not path.exists():
@@ -163,10 +168,10 @@ def _solve_given_workspace(name, edges, make, kind, weights, options, limits) ->
     workspace = Workspace(path)
     if workspace.manifest["graph"]["source"].get("digest") != mark:
         raise WorkspaceError(f"{path} holds another graph than the one given; name a new workspace, or pass its path")
-    return _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges)
+    return _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges, finish)
 
 
-def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges) -> Result:
+def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges, finish) -> Result:
     found = workspace.manifest["graph"]["kind"]
     if found != kind:
         raise WorkspaceError(f"{workspace.path} was converted with kind={found!r}; {name} needs kind={kind!r}")
@@ -174,7 +179,7 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges)
         edges = edges or load_edges(workspace)
         weights = read_weights(weights, edges)
         monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
-        options = {**options, "weights": None if weights is None else digest(weights), "settings": SETTINGS}
+        options = {**options, "weights": None if weights is None else digest(weights)}
         program = _prepare(name, workspace, make, edges, weights, options, limits.restart)
         with _session(name, workspace, program, limits, monitor) as (problem, state):
             if state.iteration:
@@ -184,6 +189,9 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges)
             if status != "converged":
                 certificate = _close(program, problem, state, status)
                 _commit_stop(workspace, problem, state, status, certificate)
+            if finish and not workspace.answer:
+                total = sum_duals(state.rows.blocks())
+                _commit_answer(workspace, finish(edges, program, state.y, state.feasible, total, options))
         shutil.rmtree(workspace.scratch, ignore_errors=True)
     return open_result(workspace, edges.restore)
 
@@ -205,19 +213,22 @@ def _prepare(name, workspace, make, edges, weights, options, restart) -> CyclePr
     """Load the program, or build it on the first solve; refuse a workspace that holds another one."""
     wanted = {"name": name, "options": options}
     held = workspace.manifest["problem"]
+    if held is not None and not restart:
+        # The settings are not the user's: a run keeps those it began with, whatever this release would choose.
+        wanted["options"] = {**options, "settings": held["options"]["settings"]}
     if held == wanted and not restart:
         return load_program(workspace, make, edges)
     if held is not None and not restart:
         raise WorkspaceError(_difference(workspace, held, wanted))
     # From here until the program is complete there is nothing to resume.
-    workspace.commit(problem=None, status="converted", feasible=0, iteration=0, history_bytes=0)
+    workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
     shutil.rmtree(workspace.graph, ignore_errors=True)
     program = make(edges, weights, None)
     program.graph.write(workspace.graph)
     if weights is not None:
         write_array(workspace.graph, "weight", weights)
     rows = ConstraintStore()
-    state = State(program.target.copy(), rows, first_plan(staged=options["oracle"] == "numba"))
+    state = State(program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
     workspace.commit(
         write_generation=lambda group: _write_generation(group, state),
         problem=wanted,
@@ -302,6 +313,7 @@ def _committer(workspace: Workspace, state: State) -> Callable[[State, dict[str,
             certificate=_plain(state.certificate),
             objective=state.objective if math.isfinite(state.objective) else None,
             closing=None,
+            answer=0,
             lower_bound=record["lower_bound"],
             n_active=len(state.rows),
         )
@@ -321,6 +333,12 @@ def _commit_stop(workspace, problem, state, status, certificate) -> None:
     )
 
 
+def _commit_answer(workspace: Workspace, made: dict[str, Any]) -> None:
+    arrays = {name: value for name, value in made.items() if isinstance(value, np.ndarray)}
+    facts = {name: value for name, value in made.items() if name not in arrays}
+    workspace.commit(answer_arrays=arrays, facts=facts)
+
+
 def _plain(certificate: Certificate | None) -> dict[str, float] | None:
     if certificate is None:
         return None
@@ -337,8 +355,12 @@ def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lam
             f"{workspace.path}: its run has no feasible point yet; `ooc-pf resume {workspace.path}` goes on with it"
         )
     checked = manifest["closing"] or manifest["certificate"]
+    made = {"x": read_array(workspace.answer or workspace.feasible, "x")}
+    if workspace.answer:
+        made |= {"labels": read_array(workspace.answer, "labels"), **manifest["facts"]}
     return Result(
-        x=restore(read_array(workspace.feasible, "x")),
+        **{**made, "x": restore(made["x"])},
+        nodes=read_labels(workspace.edges),
         objective=manifest["objective"],
         lower_bound=manifest["lower_bound"],
         gap=relative_gap(manifest["objective"], manifest["lower_bound"]),

@@ -7,6 +7,7 @@
       graph.zarr/          the split graph              written once by the first solve
       gen/000017.zarr/     y and rows                   complete before it is committed
       feasible/000012.zarr/  x, the best feasible point   likewise
+      answer/000003.zarr/    what a problem makes of it   likewise, for problems that do
 
 Nothing that a manifest refers to is ever changed in place: a new generation is written beside the old one, flushed,
 and becomes the truth when the manifest is replaced. A crash therefore loses the iteration under way and nothing else.
@@ -33,7 +34,9 @@ VERSION = 1
 CHUNK_BYTES = 4 << 20
 
 MANIFEST, HISTORY, LOCK = "manifest.json", "history.jsonl", "lock"
-EDGES, GRAPH, GENERATIONS, FEASIBLE, SCRATCH = "edges.zarr", "graph.zarr", "gen", "feasible", "scratch"
+EDGES, GRAPH, SCRATCH = "edges.zarr", "graph.zarr", "scratch"
+# Directories of numbered groups, each with the manifest's entry for the number that counts.
+NUMBERED = {"generation": "gen", "feasible": "feasible", "answer": "answer"}
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
@@ -197,6 +200,14 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
         raise
 
 
+def _array_writer(arrays: dict[str, np.ndarray]) -> Callable[[Path], None]:
+    def write(group: Path) -> None:
+        for name, values in arrays.items():
+            write_array(group, name, values)
+
+    return write
+
+
 # -- the workspace --------------------------------------------------------------------------------------------------
 
 
@@ -207,8 +218,7 @@ def create_manifest(directory: Path, *, kind: str, nodes: int, edges: int, sourc
         "version": VERSION,
         "graph": {"kind": kind, "nodes": int(nodes), "edges": int(edges), "source": source},
         "problem": None,
-        "generation": 0,
-        "feasible": 0,
+        **dict.fromkeys(NUMBERED, 0),
         "iteration": 0,
         "status": "converted",
         "history_bytes": 0,
@@ -252,21 +262,13 @@ class Workspace:
                 f"{self.path} has format version {manifest.get('version')!r}, this program reads version {VERSION}; "
                 "use the release that wrote it, or convert the edges again"
             )
-        missing = {
-            "graph",
-            "problem",
-            "status",
-            "generation",
-            "feasible",
-            "iteration",
-            "history_bytes",
-        } - manifest.keys()
+        missing = {"graph", "problem", "status", "iteration", "history_bytes", *NUMBERED} - manifest.keys()
         if missing:
             raise WorkspaceError(f"{file} is damaged: it lacks {', '.join(sorted(missing))}")
-        for field in ("generation", "feasible", "iteration", "history_bytes"):
+        for field in ("iteration", "history_bytes", *NUMBERED):
             if not isinstance(manifest[field], int) or manifest[field] < 0:
                 raise WorkspaceError(f"{file} is damaged: {field} is {manifest[field]!r}")
-        for entry in (MANIFEST, HISTORY, LOCK, EDGES, GRAPH, GENERATIONS, FEASIBLE, SCRATCH):
+        for entry in (MANIFEST, HISTORY, LOCK, EDGES, GRAPH, SCRATCH, *NUMBERED.values()):
             if (self.path / entry).is_symlink():
                 raise WorkspaceError(f"{self.path / entry} is a symbolic link; a workspace must hold its own files")
         return manifest
@@ -286,16 +288,20 @@ class Workspace:
     @property
     def generation(self) -> Path:
         """The committed generation."""
-        return self._numbered(GENERATIONS, self.manifest["generation"])
+        return self._numbered("generation", self.manifest["generation"])
 
     @property
     def feasible(self) -> Path | None:
         """The best feasible point committed so far."""
-        number = self.manifest["feasible"]
-        return self._numbered(FEASIBLE, number) if number else None
+        return self._numbered("feasible", self.manifest["feasible"]) if self.manifest["feasible"] else None
 
-    def _numbered(self, kind: str, number: int) -> Path:
-        return self.path / kind / f"{number:06d}.zarr"
+    @property
+    def answer(self) -> Path | None:
+        """What the problem made of its point: the arrays of its own."""
+        return self._numbered("answer", self.manifest["answer"]) if self.manifest["answer"] else None
+
+    def _numbered(self, entry: str, number: int) -> Path:
+        return self.path / NUMBERED[entry] / f"{number:06d}.zarr"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -316,34 +322,37 @@ class Workspace:
         *,
         write_generation: Callable[[Path], None] | None = None,
         feasible_point: np.ndarray | None = None,
+        answer_arrays: dict[str, np.ndarray] | None = None,
         **changes: Any,
     ) -> None:
         """Write what is new beside the old, then make it the truth in one step.
 
         ``write_generation`` fills the directory of the next generation; ``feasible_point`` is a new best feasible
-        point; ``record`` is a line of history; ``changes`` are entries of the manifest.
+        point, ``answer_arrays`` are the problem's own; ``record`` is a line of history; ``changes`` are entries of the
+        manifest.
         """
         if write_generation is not None:
-            changes["generation"] = self._write_next(GENERATIONS, "generation", write_generation)
+            changes["generation"] = self._write_next("generation", write_generation)
         if feasible_point is not None:
-            write_point = lambda group: write_array(group, "x", feasible_point)  # noqa: E731
-            changes["feasible"] = self._write_next(FEASIBLE, "feasible", write_point)
+            changes["feasible"] = self._write_next("feasible", _array_writer({"x": feasible_point}))
+        if answer_arrays is not None:
+            changes["answer"] = self._write_next("answer", _array_writer(answer_arrays))
         self._publish(record, **changes)
-        self._drop_stale(GENERATIONS, "generation")
-        self._drop_stale(FEASIBLE, "feasible")
+        for entry in NUMBERED:
+            self._drop_stale(entry)
 
-    def _write_next(self, kind: str, entry: str, write: Callable[[Path], None]) -> int:
+    def _write_next(self, entry: str, write: Callable[[Path], None]) -> int:
         number = self.manifest[entry] + 1
-        fresh = self._numbered(kind, number)
+        fresh = self._numbered(entry, number)
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
         write(fresh)
         flush(fresh)
         return number
 
-    def _drop_stale(self, kind: str, entry: str) -> None:
-        keep = self._numbered(kind, self.manifest[entry]).name
-        folder = self.path / kind
+    def _drop_stale(self, entry: str) -> None:
+        keep = self._numbered(entry, self.manifest[entry]).name
+        folder = self.path / NUMBERED[entry]
         for stale in folder.iterdir() if folder.exists() else ():
             if stale.name != keep:
                 shutil.rmtree(stale, ignore_errors=True)

@@ -111,3 +111,66 @@ def nearness(nodes, u, v, d, w):
     )
     x = np.array(solver.solve().x)
     return x, 0.5 * float(w @ (x - d) ** 2)
+
+
+def conflicted_rows(nodes, u, v, weight):
+    """Every (repulsive edge, path of attractive edges between its ends)."""
+    repulsive = {e for e in range(len(u)) if weight[e] < 0}
+    for e, path in cycle_rows(nodes, u, v, repulsive):
+        if not repulsive & set(path):
+            yield [e, *path]
+
+
+def clustering_qp(nodes, u, v, weight, gamma):
+    """min sum w f + (w/gamma) f^2, f >= 0, with every conflicted cycle, by an interior-point solver."""
+    import clarabel
+    from scipy import sparse
+
+    w, edges = np.abs(weight), len(u)
+    rows = list(conflicted_rows(nodes, u, v, weight))
+    matrix = sparse.lil_matrix((len(rows) + edges, edges))
+    for i, row in enumerate(rows):
+        matrix[i, row] = -1.0
+    for e in range(edges):
+        matrix[len(rows) + e, e] = -1.0
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    rhs = np.concatenate((-np.ones(len(rows)), np.zeros(edges)))
+    cone = [clarabel.NonnegativeConeT(len(rhs))]
+    solver = clarabel.DefaultSolver(sparse.diags(2 * w / gamma).tocsc(), w, matrix.tocsc(), rhs, cone, settings)
+    f = np.array(solver.solve().x)
+    return f, float(w @ f + w @ (f * f) / gamma)
+
+
+def clustering_lp(nodes, u, v, weight):
+    """min sum w f, f >= 0, with every conflicted cycle, by HiGHS."""
+    from scipy.optimize import linprog
+
+    rows = list(conflicted_rows(nodes, u, v, weight))
+    if not rows:
+        return 0.0
+    matrix = np.zeros((len(rows), len(u)))
+    for i, row in enumerate(rows):
+        matrix[i, row] = -1.0
+    return float(linprog(np.abs(weight), A_ub=matrix, b_ub=-np.ones(len(rows)), bounds=(0, None)).fun)
+
+
+def partitions(nodes):
+    """Every way to label nodes 0..n-1, clusters numbered by first appearance."""
+    labels = [[0]]
+    for _ in range(nodes - 1):
+        labels = [[*label, k] for label in labels for k in range(max(label) + 2)]
+    return labels
+
+
+def clustering_cost(u, v, weight, labels):
+    """What a clustering costs, edge by edge."""
+    cost = 0.0
+    for a, b, w in zip(u, v, weight, strict=True):
+        together = labels[a] == labels[b]
+        if w > 0 and not together:
+            cost += w
+        if w < 0 and together:
+            cost -= w
+    return cost

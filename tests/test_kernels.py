@@ -22,7 +22,7 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, slots=None, b
     reach, state = np.empty(len(limit)), np.zeros(paths.STATE_SIZE, np.int64)
     size = 1 << paths.PAGE_SHIFT
     pages = (len(graph.arc_node) >> paths.PAGE_SHIFT) + 1
-    whole, need = lay_out(graph, Frozen(x, limit))
+    whole, need = lay_out(graph, Frozen(x, limit), None)
     if slots is None:
         slot_of_page, arcs = np.arange(pages, dtype=np.int32), whole
     else:

@@ -348,21 +348,27 @@ def move_nodes(start, node, weight, size, base, least, labels, order):
 
 
 @kernel
+def _gain(start, node, weight, size, base, labels, total, at, target):
+    """What it saves to move ``at`` to another cluster ``target``; NOWHERE: to one of its own."""
+    home = labels[at]
+    gain = base * size[at] * (size[at] - total[home] + (0.0 if target == NOWHERE else total[target]))
+    for arc in range(start[at], start[at + 1]):
+        if labels[node[arc]] == home:
+            gain -= weight[arc]
+        elif labels[node[arc]] == target:
+            gain += weight[arc]
+    return gain
+
+
+@kernel
 def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
     """Force one node after another into a neighbour's cluster, let the others follow, take back what costs.
 
     Try k moves ``near[k]`` to the cluster at the other end of ``arcs[k]``, or out of it if they share it. What saves
     exactly nothing stays: it is how the search drifts over the plateaus of equal weights.
 
-    Parameters
-    ----------
-    labels : int32[nodes]
-        Changed in place; numbers below ``nodes``.
-    near : int32[tries]; arcs : int64[tries]
-    depth : int
-        Most moves in one try.
-
-    Returns what was saved, never negative by more than rounding.
+    ``near`` int32[tries], ``arcs`` int64[tries]; ``depth`` is the most moves in one try; ``labels`` int32[nodes],
+    numbers below ``nodes``, change in place. Returns what was saved, never negative by more than rounding.
     """
     nodes = len(labels)
     total, members, spare, pull, met, state = _count(labels, size)
@@ -370,16 +376,10 @@ def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
     moved, origin = np.empty(depth, np.int32), np.empty(depth, np.int32)
     sum_saved = 0.0
     for k in range(len(near)):
-        at, home = near[k], labels[near[k]]
-        target = labels[node[arcs[k]]]
+        at, home, target = near[k], labels[near[k]], labels[node[arcs[k]]]
         if target == home:
             target = NOWHERE
-        count = _pulls(start, node, weight, labels, at, pull, met)
-        saved = -pull[home] - base * size[at] * (total[home] - size[at])
-        if target != NOWHERE:
-            saved += pull[target] + base * size[at] * total[target]
-        for j in range(count):
-            pull[met[j]] = 0.0
+        saved = _gain(start, node, weight, size, base, labels, total, at, target)
         target = _place(size, labels, total, members, spare, at, target)
         moved[0], origin[0] = at, home
         state[MOVED], state[HEAD], state[QUEUED] = 1, 0, 0

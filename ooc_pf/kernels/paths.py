@@ -54,6 +54,30 @@ def lay_out_arcs(arc_start, arc_node, arc_edge, x, arcs):
 
 
 @kernel
+def refresh_arcs(arc_start, x, arcs):
+    """Give ``arcs``, sorted for an earlier x, the lengths of x, and sort them again: cheap where little has changed.
+
+    Arcs of equal length stand by their heads, so the order does not depend on the way it came about.
+    """
+    size = 1 << PAGE_SHIFT
+    for node in range(len(arc_start) - 1):
+        low = arc_start[node]
+        for arc in range(low, arc_start[node + 1]):
+            if arc & (size - 1) == 0:
+                low = arc
+            length, head, edge = x[arcs[arc].edge], arcs[arc].node, arcs[arc].edge
+            at = arc
+            while at > low and (
+                arcs[at - 1].length > length or (arcs[at - 1].length == length and arcs[at - 1].node > head)
+            ):
+                arcs[at].length = arcs[at - 1].length
+                arcs[at].node = arcs[at - 1].node
+                arcs[at].edge = arcs[at - 1].edge
+                at -= 1
+            arcs[at].length, arcs[at].node, arcs[at].edge = length, head, edge
+
+
+@kernel
 def shortest_arcs(arc_start, arcs):
     """Length of the shortest arc of each node, inf where there is none."""
     shortest = np.full(len(arc_start) - 1, np.inf)

@@ -11,6 +11,15 @@ from ..program import CycleProgram
 from ..result import Result
 from ..solving import Limits, solve_cycles
 
+# Of each stage: name, hops, waves, rounds of sweeps, and the least relative rise of the bound to go on with it. The
+# igraph engine knows no hops, so it only makes complete passes.
+_COMPLETE = [["certify", 0, 1, 10, 0.0], ["stream", 0, 8, 10, 0.0]]
+_SHORT = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-3]]
+SETTINGS = {
+    "numba": {"keep_paths": 3, "stages": _SHORT + _COMPLETE},
+    "igraph": {"keep_paths": 1, "stages": _COMPLETE},
+}
+
 
 def nearness_program(edges: Edges, weights: np.ndarray | None, graph: Graph | None) -> CycleProgram:
     """min 1/2 sum w (x - d)^2 with x >= 0 and x_c <= length of every path between the ends of c."""
@@ -80,7 +89,7 @@ def metric_nearness(
     ([2.0, 2.0, 4.0], 1.5)
     """
     limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
-    options = {"tol": tol, "oracle": oracle, "seed": seed}
+    options = {"tol": tol, "oracle": oracle, "seed": seed, "settings": SETTINGS.get(oracle)}
     return solve_cycles(
         "nearness", graph, nearness_program, kind="distance", weights=weights, options=options, limits=limits
     )
