@@ -35,6 +35,8 @@ def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -
     """
     if problem not in SOLVERS:
         raise InputError(f"problem must be one of {', '.join(SOLVERS)}, found {problem!r}")
+    if problem != "clustering" and "gamma" in options:
+        raise InputError(f"gamma belongs to clustering, not to {problem}")
     return SOLVERS[problem](workspace, **options)
 
 

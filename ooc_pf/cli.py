@@ -67,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--oracle", choices=("numba", "igraph"), default="numba", help="engine that finds violated cycles")
     sub.add_argument("--seed", type=int, default=0)
     sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
-    sub.add_argument("--tol", type=float, default=1e-6, help="relative gap and violation to reach (1e-6)")
+    sub.add_argument("--tol", type=float, help="relative gap and violation to reach (nearness 1e-6, clustering 1e-2)")
+    sub.add_argument("--gamma", type=float, help="clustering: linear against quadratic term (1)")
     _add_limits(sub)
 
     sub = command("resume", _resume, "go on with the run a workspace holds")
@@ -83,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("export", _export, "write the answer to a csv, parquet or npz file")
     sub.add_argument("target", metavar="FILE")
     sub.add_argument("--format", choices=FORMATS)
+    sub.add_argument("--clusters", action="store_true", help="write the cluster of each node instead of the edges")
 
     sub = command("example", _example, "make a small graph, solve it and explain the answer", workspace=False)
     sub.add_argument("--keep", metavar="DIR", help="keep the edge list and the workspace in this new directory")
@@ -119,7 +121,8 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart", "tol")}
+    options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart")}
+    options |= {name: getattr(args, name) for name in ("tol", "gamma") if getattr(args, name) is not None}
     return _finish(args, api.solve(args.workspace, **options, **_limits(args)))
 
 
@@ -139,6 +142,13 @@ def explain(result: Result) -> str:
     """The certificate in words."""
     state = "solved to the tolerance asked for" if result.converged else f"stopped ({result.status.replace('_', ' ')})"
     violation = f"{result.violation:.2e}" if np.isfinite(result.violation) else "not checked yet"
+    clusters = []
+    if result.labels is not None:
+        clusters = [
+            f"  clusters     {len(np.unique(result.labels))}   of cost {result.cost:.10g}; none can cost less than "
+            f"{result.lp_lower_bound:.10g}",
+            f"  ratio        {result.certified_ratio:.4f}   certified: cost of the clusters over that bound",
+        ]
     return "\n".join(
         [
             f"{state} after {result.n_iter} iterations",
@@ -147,6 +157,7 @@ def explain(result: Result) -> str:
             f"  gap          {result.gap:.2e}   so the answer is within {100 * max(result.gap, 0):.2g} % of the best",
             f"  violation    {violation}   largest at the iterate before it was repaired",
             f"  constraints  {result.n_active} remembered at the end, all others implied",
+            *clusters,
         ]
     )
 
@@ -190,8 +201,9 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    edges = export(args.workspace, args.target, format=args.format)
-    _say(args, {"file": args.target, "edges": edges}, f"wrote {edges} edges to {args.target}")
+    rows = export(args.workspace, args.target, format=args.format, clusters=args.clusters)
+    what = "nodes" if args.clusters else "edges"
+    _say(args, {"file": args.target, what: rows}, f"wrote {rows} {what} to {args.target}")
     return 0
 
 

@@ -1,6 +1,7 @@
-"""Write the answer of a workspace to one file: edges by their own labels, target and x."""
+"""Write the answer of a workspace to one file: edges with their values and x, or nodes with their clusters."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from .workspace import Workspace, open_array, read_array, read_labels
 FORMATS = ("csv", "parquet", "npz")
 BATCH = 1 << 20
 
+Columns = dict[str, np.ndarray]
 
-def export(workspace: str | Path, target: str | Path, *, format: str | None = None) -> int:
-    """Write ``u, v, value, x`` of every edge, with the node labels of the input; returns the number of edges.
+
+def export(workspace: str | Path, target: str | Path, *, format: str | None = None, clusters: bool = False) -> int:
+    """Write ``u, v, value, x`` of every edge, or ``node, cluster`` of every node, with the node labels of the input.
 
     The format is that of the file's ending unless named. The file appears when it is complete; one that is there
-    already is replaced.
+    already is replaced. Returns the number of rows.
     """
     place, target = Workspace(workspace), Path(target)
     format = format or target.suffix.lstrip(".").lower()
@@ -28,41 +31,54 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
         raise InputError(f"cannot export to {format or target.name!r}; name a file ending in .csv, .parquet or .npz")
     if place.feasible is None:
         raise WorkspaceError(f"{place.path} has no answer to export yet; run `ooc-pf solve {place.path}`")
+    if clusters and place.answer is None:
+        raise WorkspaceError(f"{place.path} has no clusters to export; they come with `--problem clustering`")
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
     partial = target.with_name(target.name + ".partial")
+    batches = _nodes(place) if clusters else _edges(place)
     try:
-        edges = _write_npz(place, partial) if format == "npz" else _write_table(place, partial, format)
+        rows = _write_npz(partial, batches) if format == "npz" else _write_table(partial, batches, format)
         os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
-    return edges
+    return rows
 
 
-def _columns(place: Workspace, start: int, stop: int, labels: np.ndarray) -> dict[str, np.ndarray]:
-    u, v, value = (read_array(place.edges, name, start, stop) for name in ("u", "v", "value"))
-    return {"u": labels[u], "v": labels[v], "value": value, "x": read_array(place.feasible, "x", start, stop)}
-
-
-def _write_table(place: Workspace, file: Path, format: str) -> int:
+def _edges(place: Workspace) -> Iterator[Columns]:
     labels = read_labels(place.edges)
     edges = open_array(place.edges, "u").shape[0]
-    label = pa.int64() if labels.dtype == np.int64 else pa.string()
-    schema = pa.schema([("u", label), ("v", label), ("value", pa.float64()), ("x", pa.float64())])
+    for start in range(0, max(edges, 1), BATCH):
+        span = (start, min(start + BATCH, edges))
+        u, v, value = (read_array(place.edges, name, *span) for name in ("u", "v", "value"))
+        x = read_array(place.answer or place.feasible, "x", *span)
+        yield {"u": labels[u], "v": labels[v], "value": value, "x": x}
+
+
+def _nodes(place: Workspace) -> Iterator[Columns]:
+    yield {"node": read_labels(place.edges), "cluster": read_array(place.answer, "labels")}
+
+
+def _write_table(file: Path, batches: Iterator[Columns], format: str) -> int:
     open_writer: Any = pa.csv.CSVWriter if format == "csv" else pa.parquet.ParquetWriter
-    with open_writer(file, schema) as writer:
-        for start in range(0, edges, BATCH):
-            columns = _columns(place, start, min(start + BATCH, edges), labels)
-            arrays = [pa.array(column, type=schema.field(name).type) for name, column in columns.items()]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-    return edges
+    rows, writer = 0, None
+    try:
+        for columns in batches:
+            table = pa.table({name: pa.array(values) for name, values in columns.items()})
+            writer = writer or open_writer(file, table.schema)
+            writer.write_table(table)
+            rows += table.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
 
 
-def _write_npz(place: Workspace, file: Path) -> int:
-    labels = read_labels(place.edges)
-    if labels.dtype == object:
-        labels = labels.astype(np.str_)  # so that the file can be read without pickle
-    edges = open_array(place.edges, "u").shape[0]
+def _write_npz(file: Path, batches: Iterator[Columns]) -> int:
+    parts = list(batches)
+    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    # Text of fixed width, so that the file can be read without pickle.
+    whole = {name: values.astype(np.str_) if values.dtype == object else values for name, values in whole.items()}
     with open(file, "wb") as stream:
-        np.savez(stream, **_columns(place, 0, edges, labels))
-    return edges
+        np.savez(stream, **whole)
+    return len(next(iter(whole.values())))

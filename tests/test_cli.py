@@ -138,3 +138,25 @@ def test_the_script_is_the_command(links, tmp_path):
     script = [sys.executable, "tools/convert_edges.py", str(links), str(tmp_path / "s.pf"), "--json", "--quiet"]
     done = subprocess.run(script, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["nodes"] == 25
+
+
+def test_clusters_of_a_signed_file(tmp_path, capsys):
+    """Two friendly triangles that dislike each other, with labels of their own."""
+    lines = ["a b 1", "b c 1", "a c 1", "x y 1", "y z 1", "x z 1", "a x -1", "b y -1", "c z 1"]
+    (tmp_path / "trust.txt").write_text("\n".join(lines))
+    path = tmp_path / "trust.pf"
+    assert main(["convert", str(tmp_path / "trust.txt"), str(path), "--kind", "signed", "--quiet"]) == 0
+    assert main(["solve", str(path), "--gamma", "2", "--quiet"]) == 1  # gamma belongs to clustering
+    assert main(["solve", str(path), "--problem", "clustering", "--gamma", "2", "--tol", "1e-6", "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "certified" in out
+    assert main(["resume", str(path), "--json", "--quiet"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["cost"] == 1.0
+    assert main(["export", str(path), str(tmp_path / "clusters.csv"), "--clusters"]) == 0
+    table = pyarrow.csv.read_csv(tmp_path / "clusters.csv").to_pydict()
+    found = dict(zip(table["node"], table["cluster"], strict=True))
+    assert {found[n] for n in "abc"} != {found[n] for n in "xyz"}
+    assert len(set(found.values())) == 2
+    assert main(["export", str(path), str(tmp_path / "edges.csv")]) == 0
+    assert main(["status", str(path)]) == 0
