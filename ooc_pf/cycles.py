@@ -102,8 +102,8 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         if (now["wave"] + 1) * wave_size(stage) < blocks:
             return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
         if stage.name == order[-1]:
-            # A pass with sweeps takes the violation down by one to three orders: the next one may as well certify.
-            return first_plan(CERTIFY if worst <= 100.0 * tol else stage.name)
+            # A pass with sweeps takes the violation down, so that the next one may as well certify.
+            return first_plan(CERTIFY if worst <= settings["promise"] * tol else stage.name)
         if stage.name == CERTIFY:
             return first_plan(order[-1])
         pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))

@@ -22,10 +22,10 @@ from ..solving import Limits, MakeProgram, solve_cycles
 
 # Of each stage: name, hops (-1: trees), waves, rounds of sweeps, least relative rise of the bound to go on with it.
 _COMPLETE = [["certify", 0, 1, 3, 0.0], ["stream", 0, 16, 2, 0.0]]
-_SHORT = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-2], ["trees", -1, 1, 1, 4e-5]]
+_SHORT = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-2], ["trees", -1, 1, 1, 1e-5]]
 SETTINGS = {
-    "numba": {"keep_paths": 6, "trees": 32, "penalty": 0.03, "stages": _SHORT + _COMPLETE},
-    "igraph": {"keep_paths": 1, "stages": _COMPLETE},
+    "numba": {"keep_paths": 6, "promise": 3.0, "trees": 32, "penalty": 0.03, "stages": _SHORT + _COMPLETE},
+    "igraph": {"keep_paths": 1, "promise": 3.0, "stages": _COMPLETE},
 }
 
 

@@ -16,8 +16,8 @@ from ..solving import Limits, solve_cycles
 _COMPLETE = [["certify", 0, 1, 10, 0.0], ["stream", 0, 8, 10, 0.0]]
 _SHORT = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-3]]
 SETTINGS = {
-    "numba": {"keep_paths": 3, "stages": _SHORT + _COMPLETE},
-    "igraph": {"keep_paths": 1, "stages": _COMPLETE},
+    "numba": {"keep_paths": 3, "promise": 100.0, "stages": _SHORT + _COMPLETE},
+    "igraph": {"keep_paths": 1, "promise": 100.0, "stages": _COMPLETE},
 }
 
 
