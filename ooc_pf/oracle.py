@@ -96,9 +96,8 @@ def lay_out(graph: Graph, frozen: Frozen, arcs: np.ndarray | None) -> tuple[np.n
     """
     if arcs is None:
         arcs = np.empty(len(graph.arc_node), paths.ARC)
-        paths.lay_out_arcs(graph.arc_start, graph.arc_node, graph.arc_edge, frozen.x, arcs)
-    else:
-        paths.refresh_arcs(graph.arc_start, frozen.x, arcs)
+        arcs["node"], arcs["edge"] = graph.arc_node, graph.arc_edge
+    paths.set_lengths(graph.arc_start, frozen.x, arcs)
     return arcs, frozen.limit - paths.shortest_arcs(graph.arc_start, arcs)[graph.closer_node]
 
 

@@ -97,7 +97,7 @@ def check_tol(tol: Any) -> None:
 def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Result:
     program = make(edges, weights, None)
     workers = count_workers(limits.workers)
-    rows = ConstraintStore(_left_for_rows(program, workers, limits.memory))
+    rows = ConstraintStore(_left_for_rows(program, options["settings"], workers, limits.memory))
     state = State(program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
     monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
     with worker_pool(workers, processes=False) as pool, monitor.signals():
@@ -141,14 +141,15 @@ def _close(program: CycleProgram, problem: Problem, state: State, status: str) -
     return certificate
 
 
-def _left_for_rows(program: CycleProgram, workers: int, memory: Any) -> int | None:
+def _left_for_rows(program: CycleProgram, settings: dict[str, Any], workers: int, memory: Any) -> int | None:
     """Bytes of the budget that the rows may take, after what the graph and the searches need."""
     budget = parse_memory(memory)
     if budget is None:
         return None
     graph = program.graph
     arcs, closers, edges = len(graph.arc_node), len(graph.closer_node), len(program.target)
-    fixed = 16 * arcs + 8 * graph.nodes + 32 * closers + 64 * edges + workers * (32 * graph.nodes + (2 << 20))
+    shared = 24 * arcs + 40 * closers + 112 * edges + (8 + 12 * settings.get("trees", 0)) * graph.nodes
+    fixed = shared + workers * (48 * graph.nodes + (2 << 20))
     least = fixed + (16 << 20)
     if budget < least:
         raise BudgetError(f"memory={memory!r} is too small for this graph; the least that will do is {least:,} bytes")
@@ -259,7 +260,7 @@ def _session(name, workspace, program, limits, monitor) -> Iterator[tuple[Proble
     """The problem and the state to go on from, with workers to serve them."""
     options = workspace.manifest["problem"]["options"]
     workers = count_workers(limits.workers)
-    state = _load_state(workspace, program, _left_for_rows(program, workers, limits.memory))
+    state = _load_state(workspace, program, _left_for_rows(program, options["settings"], workers, limits.memory))
     processes = options["oracle"] == "igraph"
     with worker_pool(workers, processes=processes) as pool, monitor.signals():
         if processes:

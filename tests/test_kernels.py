@@ -168,3 +168,24 @@ def test_keep_rows_packs():
     kept = keep_rows(start, entries, np.array([True, False, True]))
     assert kept[0].tolist() == [0, 2, 3]
     assert kept[1].tolist() == [7, 8, 9]
+
+
+@given(seeds)
+@settings(max_examples=30, deadline=None)
+def test_arcs_are_in_one_order_however_it_came_about(seed):
+    """Sorted from the graph's order or from that of another x, by insertion or afresh: the same arcs, bit for bit."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(3, 60))
+    u, v = naive.random_graph(rng, nodes, int(rng.integers(3, 400)))
+    graph = build_graph(u, v, nodes)
+    x = np.round(rng.random(len(u)), 1)
+    near = np.where(rng.random(len(u)) < 0.1, np.round(rng.random(len(u)), 1), x)
+    limit = np.zeros(len(graph.closer_edge))
+    fresh, _ = lay_out(graph, Frozen(x, limit), None)
+    for other in (rng.random(len(u)), near, x):
+        again, _ = lay_out(graph, Frozen(x, limit), lay_out(graph, Frozen(other, limit), None)[0])
+        assert np.array_equal(fresh, again)
+    for node in range(graph.nodes):
+        part = fresh[graph.arc_start[node] : graph.arc_start[node + 1]]
+        assert part["length"].tolist() == sorted(part["length"])
+        assert np.array_equal(part["length"], x[part["edge"]])

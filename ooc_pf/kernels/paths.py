@@ -37,44 +37,57 @@ ARC = np.dtype([("length", np.float64), ("node", np.int32), ("edge", np.int32)])
 
 
 @kernel
-def lay_out_arcs(arc_start, arc_node, arc_edge, x, arcs):
-    """Fill ``arcs`` (ARC[arcs]) from the graph and x, sorted by length in each part of a page that one node has."""
+def _after(arcs, a, b):
+    """Whether arc ``a`` belongs behind arc ``b``: by length, then by head, so that there is one order only."""
+    return arcs[a].length > arcs[b].length or (arcs[a].length == arcs[b].length and arcs[a].node > arcs[b].node)
+
+
+@kernel
+def _sort_afresh(arcs, begin, end):
+    part = arcs[begin:end].copy()
+    length, node = np.empty(end - begin), np.empty(end - begin, np.int32)
+    for k in range(end - begin):
+        node[k] = part[k].node
+    by_node = np.argsort(node)
+    for k in range(end - begin):
+        length[k] = part[by_node[k]].length
+    by_length = np.argsort(length, kind="mergesort")
+    for k in range(end - begin):
+        arcs[begin + k] = part[by_node[by_length[k]]]
+
+
+@kernel
+def _sort_by_insertion(arcs, begin, end):
+    for arc in range(begin + 1, end):
+        at = arc
+        while at > begin and _after(arcs, at - 1, at):
+            length, node, edge = arcs[at].length, arcs[at].node, arcs[at].edge
+            arcs[at].length, arcs[at].node, arcs[at].edge = arcs[at - 1].length, arcs[at - 1].node, arcs[at - 1].edge
+            arcs[at - 1].length, arcs[at - 1].node, arcs[at - 1].edge = length, node, edge
+            at -= 1
+
+
+@kernel
+def set_lengths(arc_start, x, arcs):
+    """Give ``arcs`` (ARC[arcs]) the lengths of x and sort them by it, in each part of a page that one node has.
+
+    Arcs that were sorted for an x not far from this one are nearly in order, and insertion then costs next to nothing.
+    """
     size = 1 << PAGE_SHIFT
     for node in range(len(arc_start) - 1):
         begin = arc_start[node]
         while begin < arc_start[node + 1]:
             end = min(arc_start[node + 1], (begin // size + 1) * size)
-            order = np.argsort(x[arc_edge[begin:end]], kind="mergesort")
-            for k in range(end - begin):
-                arc = begin + order[k]
-                arcs[begin + k].length = x[arc_edge[arc]]
-                arcs[begin + k].node = arc_node[arc]
-                arcs[begin + k].edge = arc_edge[arc]
+            disorder = 0
+            for arc in range(begin, end):
+                arcs[arc].length = x[arcs[arc].edge]
+                if arc > begin and _after(arcs, arc - 1, arc):
+                    disorder += 1
+            if disorder > 8 + (end - begin) // 8:
+                _sort_afresh(arcs, begin, end)
+            elif disorder:
+                _sort_by_insertion(arcs, begin, end)
             begin = end
-
-
-@kernel
-def refresh_arcs(arc_start, x, arcs):
-    """Give ``arcs``, sorted for an earlier x, the lengths of x, and sort them again: cheap where little has changed.
-
-    Arcs of equal length stand by their heads, so the order does not depend on the way it came about.
-    """
-    size = 1 << PAGE_SHIFT
-    for node in range(len(arc_start) - 1):
-        low = arc_start[node]
-        for arc in range(low, arc_start[node + 1]):
-            if arc & (size - 1) == 0:
-                low = arc
-            length, head, edge = x[arcs[arc].edge], arcs[arc].node, arcs[arc].edge
-            at = arc
-            while at > low and (
-                arcs[at - 1].length > length or (arcs[at - 1].length == length and arcs[at - 1].node > head)
-            ):
-                arcs[at].length = arcs[at - 1].length
-                arcs[at].node = arcs[at - 1].node
-                arcs[at].edge = arcs[at - 1].edge
-                at -= 1
-            arcs[at].length, arcs[at].node, arcs[at].edge = length, head, edge
 
 
 @kernel

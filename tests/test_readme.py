@@ -1,0 +1,31 @@
+"""What the README says can be typed in works as it stands there."""
+
+import re
+import shlex
+from pathlib import Path
+
+from ooc_pf.cli import main
+from tests import naive
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch, rng, capsys):
+    monkeypatch.chdir(tmp_path)
+    u, v = naive.random_graph(rng, 30, 120)
+    weights = rng.normal(0.3, 1.0, len(u))
+    for name, values in (("links.txt", abs(weights)), ("votes.txt", weights)):
+        lines = [f"{a} {b} {w:.6f}" for a, b, w in zip(u, v, values, strict=True)]
+        Path(name).write_text("\n".join(lines))
+    commands = re.findall(r"^(ooc-pf [^#\n]*)", README, re.MULTILINE)
+    assert len(commands) > 8
+    for command in commands:
+        assert main(shlex.split(command)[1:]) == 0, command
+    assert Path("answer.parquet").exists()
+    assert Path("clusters.csv").exists()
+
+
+def test_the_test_command_is_the_one_of_the_checks():
+    command = re.search(r"<!-- test-command -->\n```sh\n(.*)\n```", README).group(1)
+    assert command.startswith("python")
+    assert "pytest" in command
