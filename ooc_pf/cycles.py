@@ -69,7 +69,9 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         roots = closers[dice.integers(0, len(closers), settings["trees"])]
         with monitor.timed("oracle"), monitor.bar("trees", len(roots)) as tick:
             frozen = freeze(program, state.y)
-            return oracle.find_by_trees(frozen, roots, penalty=settings["penalty"], slack=program.slack, tick=tick)
+            # A detour of a few arcs more is worth finding only once the violations are of that size.
+            penalty = settings["penalty"] * min(1.0, 3.0 * state.plan["last"])
+            return oracle.find_by_trees(frozen, roots, penalty=penalty, slack=program.slack, tick=tick)
 
     def measure(state: State, found: Found) -> tuple[Certificate, np.ndarray]:
         frozen = freeze(program, state.y)
@@ -103,15 +105,15 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
         if stage.name == order[-1]:
             # A pass with sweeps takes the violation down, so that the next one may as well certify.
-            return first_plan(CERTIFY if worst <= settings["promise"] * tol else stage.name)
+            return first_plan(CERTIFY if worst <= settings["promise"] * tol else stage.name, worst)
         if stage.name == CERTIFY:
-            return first_plan(order[-1])
+            return first_plan(order[-1], worst)
         pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))
-        return first_plan(stage.name if pays else order[order.index(stage.name) + 1])
+        return first_plan(stage.name if pays else order[order.index(stage.name) + 1], worst)
 
     return Problem(name, find, measure, sweep, bound, plan)
 
 
-def first_plan(stage: str) -> dict[str, Any]:
-    """The beginning of a pass."""
-    return {"stage": stage, "wave": 0, "worst": 0.0, "began": 0.0}
+def first_plan(stage: str, last: float = 1.0) -> dict[str, Any]:
+    """The beginning of a pass; ``last`` is the worst violation of the one before."""
+    return {"stage": stage, "wave": 0, "worst": 0.0, "began": 0.0, "last": last}
