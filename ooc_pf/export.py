@@ -31,7 +31,7 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
         raise InputError(f"cannot export to {format or target.name!r}; name a file ending in .csv, .parquet or .npz")
     if place.feasible is None:
         raise WorkspaceError(f"{place.path} has no answer to export yet; run `ooc-pf solve {place.path}`")
-    if clusters and place.answer is None:
+    if clusters and (place.answer is None or not (place.answer / "labels").exists()):
         raise WorkspaceError(f"{place.path} has no clusters to export; they come with `--problem clustering`")
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")

@@ -14,6 +14,11 @@ from .constraints import RowBlock, Rows
 RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
 
 
+def _finite(value: float) -> float | None:
+    """The value, or None for what JSON cannot say."""
+    return value if math.isfinite(value) else None
+
+
 @dataclass(frozen=True)
 class Duals:
     """Remembered rows with their multipliers: row i is ``rows.edges[rows.start[i]:rows.start[i + 1]]``."""
@@ -91,13 +96,13 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the certificate, fit for JSON."""
-        clusters = {name: getattr(self, name) for name in RATIOS if getattr(self, name) is not None}
+        clusters = {name: _finite(getattr(self, name)) for name in RATIOS if getattr(self, name) is not None}
         return {
             "status": self.status,
             "objective": self.objective,
             "lower_bound": self.lower_bound,
             "gap": self.gap,
-            "violation": self.violation if math.isfinite(self.violation) else None,
+            "violation": _finite(self.violation),
             "n_iter": self.n_iter,
             "n_active": self.n_active,
             "workspace": None if self.workspace is None else str(self.workspace),

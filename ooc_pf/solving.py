@@ -22,13 +22,13 @@ from .monitor import Monitor
 from .oracle import IgraphOracle, NumbaOracle, SearchStopped
 from .parallel import count_workers, worker_pool
 from .problem import Problem, State
-from .program import CycleProgram, sum_duals
+from .program import CycleProgram
 from .result import Result
 from .workspace import Workspace, create_workspace, parse_memory, read_array, read_labels, write_array
 
 MakeProgram = Callable[[Edges, np.ndarray | None, Graph | None], CycleProgram]
-# What a problem makes of its point: (edges, program, y, feasible point, sum of duals, options) -> parts of the result.
-Finish = Callable[[Edges, CycleProgram, np.ndarray, np.ndarray, float, dict[str, Any]], dict[str, Any]]
+# What a problem makes of its point: (edges, program, state, options, in a hurry) -> parts of the result.
+Finish = Callable[[Edges, CycleProgram, State, dict[str, Any], bool], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     bound = problem.bound(state)
     made = {"x": state.feasible}
     if finish:
-        made = finish(edges, program, state.y, state.feasible, sum_duals(state.rows.blocks()), options)
+        made = finish(edges, program, state, options, status == "interrupted")
     return Result(
         **{**made, "x": edges.restore(made["x"])},
         objective=state.objective,
@@ -191,8 +191,7 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges,
                 certificate = _close(program, problem, state, status)
                 _commit_stop(workspace, problem, state, status, certificate)
             if finish and not workspace.answer:
-                total = sum_duals(state.rows.blocks())
-                _commit_answer(workspace, finish(edges, program, state.y, state.feasible, total, options))
+                _commit_answer(workspace, finish(edges, program, state, options, status == "interrupted"))
         shutil.rmtree(workspace.scratch, ignore_errors=True)
     return open_result(workspace, edges.restore)
 
@@ -358,7 +357,9 @@ def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lam
     checked = manifest["closing"] or manifest["certificate"]
     made = {"x": read_array(workspace.answer or workspace.feasible, "x")}
     if workspace.answer:
-        made |= {"labels": read_array(workspace.answer, "labels"), **manifest["facts"]}
+        made |= manifest["facts"]
+        if (workspace.answer / "labels").exists():
+            made["labels"] = read_array(workspace.answer, "labels")
     return Result(
         **{**made, "x": restore(made["x"])},
         nodes=read_labels(workspace.edges),

@@ -168,3 +168,21 @@ def test_a_workspace_of_distances_is_refused(small, tmp_path):
     pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=1)
     with pytest.raises(pf.WorkspaceError, match="needs kind='signed'"):
         pf.correlation_clustering(tmp_path / "run.pf")
+
+
+def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tmp_path):
+    import os
+    import signal
+
+    def interrupt(record):
+        if record["iteration"] == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    result = pf.correlation_clustering(signed, tol=1e-6, workspace=tmp_path / "run.pf", callback=interrupt)
+    assert result.status == "interrupted"
+    assert result.labels is None
+    assert 0 < result.lp_lower_bound
+    assert np.all((result.x >= 0) & (result.x <= 1))
+    with pytest.raises(pf.WorkspaceError, match="no clusters"):
+        pf.export(tmp_path / "run.pf", tmp_path / "c.csv", clusters=True)
+    assert_same_bits(pf.resume(tmp_path / "run.pf"), pf.correlation_clustering(signed, tol=1e-6))

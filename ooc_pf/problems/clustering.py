@@ -15,7 +15,8 @@ import numpy as np
 from ..errors import InputError
 from ..graph import Graph, build_graph
 from ..inputs import Edges
-from ..program import CycleProgram
+from ..problem import State
+from ..program import CycleProgram, sum_duals
 from ..result import Result
 from ..rounding import round_clusters
 from ..solving import Limits, MakeProgram, solve_cycles
@@ -102,28 +103,28 @@ def correlation_clustering(
     )  # fmt: skip
 
 
-def finish_clustering(edges: Edges, program: CycleProgram, y: np.ndarray, f: np.ndarray, duals: float,
-                      options: dict[str, Any]) -> dict[str, Any]:  # fmt: skip
-    """Clusters and ratios from the multipliers (through y) and the best feasible f."""
-    weight, gamma = np.abs(edges.value), options["gamma"]
-    load = (y - program.target) / program.inverse
-    x = np.clip(np.where(edges.value > 0, f, 1.0 - f), 0.0, 1.0)
-    labels, cost = round_clusters(
-        edges.u, edges.v, edges.value, x, edges.nodes, seed=options["seed"],
-        reduced=np.sign(edges.value) * (weight - load),
-    )  # fmt: skip
-    bound = lp_bound(weight, load, duals)
+def finish_clustering(edges: Edges, program: CycleProgram, state: State, options: dict[str, Any],
+                      hurry: bool) -> dict[str, Any]:  # fmt: skip
+    """Bounds and ratios from the multipliers and the best feasible f; and clusters, unless there is no time."""
+    weight, gamma, f = np.abs(edges.value), options["gamma"], state.feasible
+    load = (state.y - program.target) / program.inverse
+    bound = lp_bound(weight, load, sum_duals(state.rows.blocks()))
     linear, quadratic = float(weight @ f), float(weight @ (f * f))
     share = quadratic / (gamma * linear) if linear > 0 else 0.0
-    return {
-        "x": x,
-        "labels": labels,
-        "cost": cost,
+    made = {
+        "x": np.clip(np.where(edges.value > 0, f, 1.0 - f), 0.0, 1.0),
         "lp_lower_bound": bound,
-        "certified_ratio": 1.0 if cost == 0 else cost / bound if bound > 0 else np.inf,
         "apriori_ratio": (1.0 + 1.0 / gamma) / (1.0 + share),
         "paper_ratio": (1.0 + gamma) / (1.0 + share / 2.0),
     }
+    if not hurry:
+        reduced = np.sign(edges.value) * (weight - load)
+        labels, cost = round_clusters(
+            edges.u, edges.v, edges.value, made["x"], edges.nodes, seed=options["seed"], reduced=reduced
+        )
+        ratio = 1.0 if cost == 0 else cost / bound if bound > 0 else None
+        made |= {"labels": labels, "cost": cost, "certified_ratio": ratio}
+    return made
 
 
 def lp_bound(weight: np.ndarray, load: np.ndarray, duals: float) -> float:

@@ -58,7 +58,8 @@ def metric_nearness(
     tol : float
         Stop when the relative gap between the bounds and the largest violation are both at most this.
     oracle : {"numba", "igraph"}
-        Which engine finds violated cycles.
+        Which engine finds violated cycles. "igraph" works in processes, so a script that asks for it needs the usual
+        ``if __name__ == "__main__":`` guard.
     seed : int
         Stored with the run. The present method makes no random choice.
     workspace : path, optional
