@@ -36,14 +36,15 @@ def freeze(program: CycleProgram, y: np.ndarray, generation: Any = None) -> Froz
     return Frozen(x, program.limit(x), generation and (generation, "y"))
 
 
-def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, *, tol: float,
-                  settings: dict[str, Any], generation: Any = lambda: None) -> Problem:  # fmt: skip
+def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, options: dict[str, Any],
+                  generation: Any = lambda: None) -> Problem:  # fmt: skip
     """The engine's record for a program over cycles.
 
     The oracle goes through stages, each as long as it pays: short cycles are cheap to list, complete passes not. The
     last stage repeats until its violations promise that a complete pass over one frozen point, without sweeps between,
     will certify.
     """
+    tol, settings = options["tol"], options["settings"]
     stages = {stage[0]: Stage(*stage) for stage in settings["stages"]}
     order = list(stages)
     blocks = count_blocks(program.graph)
@@ -65,7 +66,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         closers = program.graph.closer_node
         if not len(closers):
             return Found.join([], complete=False)
-        dice = np.random.default_rng([settings["seed"], state.iteration])
+        dice = np.random.default_rng([options["seed"], state.iteration])
         roots = closers[dice.integers(0, len(closers), settings["trees"])]
         with monitor.timed("oracle"), monitor.bar("trees", len(roots)) as tick:
             frozen = freeze(program, state.y)

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from numbers import Integral
 from typing import Any
 
 import dask
@@ -16,9 +17,9 @@ def count_workers(workers: int | None) -> int:
     """The number of workers asked for; None means one for each core this process may use."""
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not isinstance(workers, int) or workers < 1:
+    if not isinstance(workers, Integral) or workers < 1:
         raise InputError(f"workers must be a positive whole number, found {workers!r}")
-    return workers
+    return int(workers)
 
 
 @contextlib.contextmanager

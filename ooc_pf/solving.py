@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ class Limits:
     restart: bool = False
 
     def check(self) -> None:
-        if self.max_iter is not None and (not isinstance(self.max_iter, int) or self.max_iter < 0):
+        if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 0):
             raise InputError(f"max_iter must be a whole number from 0 on, found {self.max_iter!r}")
         if self.max_time is not None and not self.max_time >= 0:
             raise InputError(f"max_time must be a number of seconds, found {self.max_time!r}")
@@ -59,6 +60,7 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
     """
     limits.check()
     _check_options(options)
+    options = {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
     if is_path(graph):
         if limits.workspace is not None and Path(limits.workspace) != Path(graph):
             raise InputError(f"the graph is the workspace {graph}, so workspace= cannot be {limits.workspace}")
@@ -81,13 +83,13 @@ def _check_options(options: dict[str, Any]) -> None:
     check_tol(options["tol"])
     if options["oracle"] not in ("numba", "igraph"):
         raise InputError(f"oracle must be 'numba' or 'igraph', found {options['oracle']!r}")
-    if not isinstance(options["seed"], int):
+    if not isinstance(options["seed"], Integral):
         raise InputError(f"seed must be a whole number, found {options['seed']!r}")
 
 
 def check_tol(tol: Any) -> None:
     """Refuse a tolerance that is not a positive number."""
-    if not (isinstance(tol, int | float) and 0 < tol < math.inf):
+    if not (isinstance(tol, Real) and 0 < tol < math.inf):
         raise InputError(f"tol must be a positive number, found {tol!r}")
 
 
@@ -102,7 +104,7 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
     with worker_pool(workers, processes=False) as pool, monitor.signals():
         oracle = NumbaOracle(program.graph, pool, workers)
-        problem = cycle_problem(name, program, oracle, monitor, tol=options["tol"], settings=options["settings"])
+        problem = cycle_problem(name, program, oracle, monitor, options)
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
         certificate = _close(program, problem, state, status)
@@ -266,8 +268,7 @@ def _session(name, workspace, program, limits, monitor) -> Iterator[tuple[Proble
             oracle: Any = IgraphOracle(program.graph, workspace.graph, (program.closing, program.rhs), pool)
         else:
             oracle = NumbaOracle(program.graph, pool, workers)
-        problem = cycle_problem(name, program, oracle, monitor, tol=options["tol"], settings=options["settings"],
-                                generation=lambda: workspace.generation)  # fmt: skip
+        problem = cycle_problem(name, program, oracle, monitor, options, lambda: workspace.generation)  # fmt: skip
         yield problem, state
 
 

@@ -181,7 +181,7 @@ def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tm
     result = pf.correlation_clustering(signed, tol=1e-6, workspace=tmp_path / "run.pf", callback=interrupt)
     assert result.status == "interrupted"
     assert result.labels is None
-    assert 0 < result.lp_lower_bound
+    assert result.lp_lower_bound > 0
     assert np.all((result.x >= 0) & (result.x <= 1))
     with pytest.raises(pf.WorkspaceError, match="no clusters"):
         pf.export(tmp_path / "run.pf", tmp_path / "c.csv", clusters=True)

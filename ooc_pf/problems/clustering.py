@@ -8,6 +8,7 @@ for every cycle C with exactly one repulsive edge, so searches run on attractive
 """
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -92,11 +93,10 @@ def correlation_clustering(
     >>> result.labels.tolist(), result.cost
     ([0, 0, 0, 1, 1], 0.0)
     """
-    if not (isinstance(gamma, int | float) and 0 < gamma < np.inf):
+    if not (isinstance(gamma, Real) and 0 < gamma < np.inf):
         raise InputError(f"gamma must be a positive number, found {gamma!r}")
     limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
-    settings = {**SETTINGS.get(oracle, {}), "seed": seed}
-    options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": float(gamma), "settings": settings}
+    options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": float(gamma), "settings": SETTINGS.get(oracle)}
     return solve_cycles(
         "clustering", graph, clustering_program(float(gamma)), kind="signed", weights=None, options=options,
         limits=limits, finish=finish_clustering,
