@@ -29,9 +29,8 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
     format = format or target.suffix.lstrip(".").lower()
     if format not in FORMATS:
         raise InputError(f"cannot export to {format or target.name!r}; name a file ending in .csv, .parquet or .npz")
-    if place.feasible is None:
-        raise WorkspaceError(f"{place.path} has no answer to export yet; run `ooc-pf solve {place.path}`")
-    if clusters and (place.answer is None or not (place.answer / "labels").exists()):
+    outcome = place.outcome
+    if clusters and not (outcome / "labels").exists():
         raise WorkspaceError(f"{place.path} has no clusters to export; they come with `--problem clustering`")
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
@@ -51,12 +50,12 @@ def _edges(place: Workspace) -> Iterator[Columns]:
     for start in range(0, max(edges, 1), BATCH):
         span = (start, min(start + BATCH, edges))
         u, v, value = (read_array(place.edges, name, *span) for name in ("u", "v", "value"))
-        x = read_array(place.answer or place.feasible, "x", *span)
+        x = read_array(place.outcome, "x", *span)
         yield {"u": labels[u], "v": labels[v], "value": value, "x": x}
 
 
 def _nodes(place: Workspace) -> Iterator[Columns]:
-    yield {"node": read_labels(place.edges), "cluster": read_array(place.answer, "labels")}
+    yield {"node": read_labels(place.edges), "cluster": read_array(place.outcome, "labels")}
 
 
 def _write_table(file: Path, batches: Iterator[Columns], format: str) -> int:

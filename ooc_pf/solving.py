@@ -183,7 +183,7 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges,
         weights = read_weights(weights, edges)
         monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
         options = {**options, "weights": None if weights is None else digest(weights)}
-        program = _prepare(name, workspace, make, edges, weights, options, limits.restart)
+        program = _prepare(name, workspace, make, edges, weights, options, finish is not None, limits.restart)
         with _session(name, workspace, program, limits, monitor) as (problem, state):
             if state.iteration:
                 monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
@@ -211,9 +211,9 @@ def load_program(workspace: Workspace, make: MakeProgram, edges: Edges) -> Cycle
     return make(edges, weights, Graph.read(workspace.graph))
 
 
-def _prepare(name, workspace, make, edges, weights, options, restart) -> CycleProgram:
+def _prepare(name, workspace, make, edges, weights, options, answers, restart) -> CycleProgram:
     """Load the program, or build it on the first solve; refuse a workspace that holds another one."""
-    wanted = {"name": name, "options": options}
+    wanted = {"name": name, "options": options, "answers": answers}
     held = workspace.manifest["problem"]
     if held is not None and not restart:
         # The settings are not the user's: a run keeps those it began with, whatever this release would choose.
@@ -349,18 +349,11 @@ def _plain(certificate: Certificate | None) -> dict[str, float] | None:
 def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lambda x: x) -> Result:
     """What the workspace has to show so far."""
     manifest = workspace.manifest
-    if manifest["problem"] is None:
-        raise WorkspaceError(f"{workspace.path} has not been solved yet; run `ooc-pf solve {workspace.path}`")
-    if workspace.feasible is None:
-        raise WorkspaceError(
-            f"{workspace.path}: its run has no feasible point yet; `ooc-pf resume {workspace.path}` goes on with it"
-        )
     checked = manifest["closing"] or manifest["certificate"]
-    made = {"x": read_array(workspace.answer or workspace.feasible, "x")}
-    if workspace.answer:
-        made |= manifest["facts"]
-        if (workspace.answer / "labels").exists():
-            made["labels"] = read_array(workspace.answer, "labels")
+    outcome = workspace.outcome
+    made = {"x": read_array(outcome, "x"), **(manifest["facts"] if workspace.answer else {})}
+    if (outcome / "labels").exists():
+        made["labels"] = read_array(outcome, "labels")
     return Result(
         **{**made, "x": restore(made["x"])},
         nodes=read_labels(workspace.edges),

@@ -300,6 +300,20 @@ class Workspace:
         """What the problem made of its point: the arrays of its own."""
         return self._numbered("answer", self.manifest["answer"]) if self.manifest["answer"] else None
 
+    @property
+    def outcome(self) -> Path:
+        """The group with the x to show: the answer of a problem that makes one, else the feasible point."""
+        problem = self.manifest["problem"]
+        if problem is None:
+            raise WorkspaceError(f"{self.path} has not been solved yet; run `ooc-pf solve {self.path}`")
+        group = self.answer if problem["answers"] else self.feasible
+        if group is None:
+            raise WorkspaceError(
+                f"{self.path}: its run has no answer yet; `ooc-pf resume {self.path}` goes on with it, and with "
+                "`--max-iter 0` only makes an answer of what is there"
+            )
+        return group
+
     def _numbered(self, entry: str, number: int) -> Path:
         return self.path / NUMBERED[entry] / f"{number:06d}.zarr"
 

@@ -80,7 +80,7 @@ def test_limit_resume_and_exit_codes(converted, capsys):
 def test_failures_are_one_line_on_stderr(converted, tmp_path, capsys):
     for arguments, words in (
         (["solve", str(tmp_path / "none.pf")], "no such workspace"),
-        (["export", str(converted), str(tmp_path / "a.csv")], "no answer to export"),
+        (["export", str(converted), str(tmp_path / "a.csv")], "has not been solved yet"),
         (["resume", str(converted)], "no run yet"),
         (["solve", str(converted), "--memory", "much"], "is not a size"),
         (["convert", str(tmp_path / "none.txt"), str(tmp_path / "n.pf")], "none.txt"),

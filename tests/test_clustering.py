@@ -186,3 +186,18 @@ def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tm
     with pytest.raises(pf.WorkspaceError, match="no clusters"):
         pf.export(tmp_path / "run.pf", tmp_path / "c.csv", clusters=True)
     assert_same_bits(pf.resume(tmp_path / "run.pf"), pf.correlation_clustering(signed, tol=1e-6))
+
+
+def test_a_run_killed_before_its_answer_says_so_and_makes_it_later(signed, tmp_path, monkeypatch):
+    path = tmp_path / "run.pf"
+    with monkeypatch.context() as patch:
+        patch.setattr("ooc_pf.solving._commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        with pytest.raises(RuntimeError, match="killed"):
+            pf.correlation_clustering(signed, tol=1e-6, workspace=path)
+    with pytest.raises(pf.WorkspaceError, match="no answer yet"):
+        pf.open(path)
+    with pytest.raises(pf.WorkspaceError, match="no answer yet"):
+        pf.export(path, tmp_path / "a.csv")
+    result = pf.resume(path)
+    assert result.converged
+    assert np.array_equal(result.labels, pf.correlation_clustering(signed, tol=1e-6).labels)
