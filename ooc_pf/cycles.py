@@ -13,15 +13,24 @@ from .problem import Problem, State
 from .program import CycleProgram, sum_duals
 from .sweeping import TRAIL, sweep_round
 
-# A stage is a kind of pass: how many arcs from its source a search goes (0: no limit), in how many waves the sources
-# are taken, and how many rounds of sweeps follow a wave at most. They shape the bits of the answer and are kept
-# with a run, so that a later release may choose others.
 CERTIFY = "certify"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A kind of pass over the sources."""
+    """A kind of pass over the sources. Stages shape the bits of an answer, so they are kept with a run.
+
+    Attributes
+    ----------
+    hops : int
+        How many arcs from its source a search goes; 0: no limit, -1: trees instead of searches.
+    waves : int
+        In how many parts the sources are taken, with sweeps between.
+    rounds : int
+        Rounds of sweeps after a wave, at most.
+    pays : float
+        The stage is repeated while a pass raises the bound by more than this, relatively.
+    """
 
     name: str
     hops: int
@@ -58,9 +67,9 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         part = range(blocks)[first : first + wave_size(stage)]
         if stage.hops < 0:
             return find_by_trees(state)
-        options = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": program.slack}
+        rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": program.slack}
         with monitor.timed("oracle"), monitor.bar(stage.name, len(part)) as tick:
-            return oracle.find(freeze(program, state.y, generation()), part, tick=tick, **options)
+            return oracle.find(freeze(program, state.y, generation()), part, tick=tick, **rules)
 
     def find_by_trees(state: State) -> Found:
         closers = program.graph.closer_node

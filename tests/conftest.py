@@ -1,10 +1,18 @@
 """Shared data and the named properties tests check."""
 
+import signal
+
 import numpy as np
 import pytest
 
 import ooc_pf as pf
 from tests import naive
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _ctrl_c_works():
+    """A test run started in the background may have inherited an ignored SIGINT."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

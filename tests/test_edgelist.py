@@ -549,12 +549,10 @@ def test_script(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("stage", ["scratch/rows.parquet", "scratch/half.parquet"])
 def test_ctrl_c_leaves_nothing(tmp_path, monkeypatch, stage):
     source, workspace = random_links(tmp_path, 300_000), tmp_path / "out.pf"
-    pressed = []
 
     def press_ctrl_c():
         while not workspace.exists():
             if (tmp_path / "out.pf.partial" / stage).exists():
-                pressed.append(time.monotonic())
                 os.kill(os.getpid(), signal.SIGINT)
                 return
             time.sleep(0.001)
@@ -567,15 +565,14 @@ def test_ctrl_c_leaves_nothing(tmp_path, monkeypatch, stage):
     except KeyboardInterrupt:
         pytest.fail("the signal came after the conversion")
     assert code == 130
-    assert time.monotonic() - pressed[0] < 3
     assert [entry.name for entry in tmp_path.iterdir()] == ["links.txt"]
 
 
 def test_leaving_the_database_stops_its_query(tmp_path):
+    """The query would take hours: that the test ends at all is the point."""
+
     def press_ctrl_c(stage, done):
         raise KeyboardInterrupt
 
-    start = time.monotonic()
     with pytest.raises(KeyboardInterrupt), edgesort.Database(tmp_path, None, press_ctrl_c) as database:
-        next(database.stream("SELECT sum(hash(a.range, b.range)) FROM range(1000000) a, range(3000) b", "sorting"))
-    assert time.monotonic() - start < 3
+        next(database.stream("SELECT sum(hash(a.range, b.range)) FROM range(1000000) a, range(3000000) b", "sorting"))
