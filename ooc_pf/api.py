@@ -8,9 +8,9 @@ from .errors import InputError, WorkspaceError
 from .problems.clustering import clustering_program, correlation_clustering
 from .problems.nearness import metric_nearness, nearness_program
 from .result import Result
-from .solving import MakeProgram, check_tol, open_result
-from .verify import check_readable, verify_cycles
-from .workspace import Workspace, read_array
+from .solving import MakeProgram, check_tol, load_edges, open_result
+from .verify import verify_cycles
+from .workspace import Workspace, read_array, read_steadily
 
 SOLVERS: dict[str, Callable[..., Result]] = {"nearness": metric_nearness, "clustering": correlation_clustering}
 PROGRAMS: dict[str, Callable[[dict[str, Any]], MakeProgram]] = {
@@ -50,7 +50,8 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
     if tol is not None and tol != held["options"]["tol"]:
         check_tol(tol)
         with place.locked():
-            place.commit(problem={**held, "options": {**held["options"], "tol": tol}})
+            held = _held_problem(place)
+            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}})
     stored = {**_held_problem(place)["options"]}
     stored.pop("settings")
     if stored.pop("weights") is not None:
@@ -60,19 +61,23 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
 
 def open_workspace(workspace: str | Path) -> Result:
     """What the run in a workspace has found so far; changes nothing."""
-    return open_result(Workspace(workspace))
+    return read_steadily(workspace, open_result)
 
 
 def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None = None) -> dict[str, Any]:
     """Recompute what a workspace claims, from its edges and duals alone; raises WorkspaceError where it does not hold.
 
     ``oracle`` is the engine for the complete search: "igraph" is independent of the one that usually solves, "numba"
-    is faster.
+    is faster. With ``workers`` above one igraph works in processes, and a script needs the usual
+    ``if __name__ == "__main__":`` guard.
     """
-    place = Workspace(workspace)
-    check_readable(place)
-    if place.manifest["problem"] is None:
-        return {"status": place.manifest["status"]}
-    held = _held_problem(place)
-    report = verify_cycles(place, PROGRAMS[held["name"]](held["options"]), oracle=oracle, workers=workers)
-    return {"status": place.manifest["status"], **report}
+
+    def check(place: Workspace) -> dict[str, Any]:
+        load_edges(place)
+        if place.manifest["problem"] is None:
+            return {"status": place.manifest["status"]}
+        held = _held_problem(place)
+        report = verify_cycles(place, PROGRAMS[held["name"]](held["options"]), oracle=oracle, workers=workers)
+        return {"status": place.manifest["status"], **report}
+
+    return read_steadily(workspace, check)

@@ -16,11 +16,14 @@ class Certificate:
         Value of the dual: a lower bound of the optimum.
     violation : float
         Largest violation of a row at the iterate (the feasible point itself violates none).
+    scale : float
+        Size of the numbers the violation is judged by, at least 1.
     """
 
     objective: float
     lower_bound: float
     violation: float
+    scale: float = 1.0
 
     @property
     def gap(self) -> float:
@@ -38,4 +41,4 @@ def relative_gap(upper: float, lower: float) -> float:
 
 def converged(certificate: Certificate | None, tol: float) -> bool:
     """Whether the bounds meet and the iterate is feasible, both within ``tol``."""
-    return certificate is not None and certificate.gap <= tol and certificate.violation <= tol
+    return certificate is not None and certificate.gap <= tol and certificate.violation <= tol * certificate.scale

@@ -6,6 +6,7 @@ commit.
 
 import argparse
 import json
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 from . import api
 from .edgelist import BAD_LINES, KINDS, POLICIES, convert, describe
 from .export import FORMATS, export
+from .parallel import count_workers
 from .result import Result
 from .workspace import Workspace
 
@@ -105,7 +107,7 @@ def _limits(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _say(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
-    print(json.dumps(facts) if args.json else text)
+    print(json.dumps(facts, allow_nan=False) if args.json else text)
 
 
 # -- commands -------------------------------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ def _resume(args: argparse.Namespace) -> int:
 def _finish(args: argparse.Namespace, result: Result) -> int:
     text = explain(result)
     if not result.converged:
-        text += f"\ncontinue with: ooc-pf resume {result.workspace}"
+        text += f"\ncontinue with: ooc-pf resume {shlex.quote(str(result.workspace))}"
     _say(args, result.summary(), text)
     return EXIT[result.status]
 
@@ -144,10 +146,11 @@ def explain(result: Result) -> str:
     violation = f"{result.violation:.2e}" if np.isfinite(result.violation) else "not checked yet"
     clusters = []
     if result.labels is not None:
+        ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
         clusters = [
             f"  clusters     {len(np.unique(result.labels))}   of cost {result.cost:.10g}; none can cost less than "
             f"{result.lp_lower_bound:.10g}",
-            f"  ratio        {result.certified_ratio:.4f}   certified: cost of the clusters over that bound",
+            f"  ratio        {ratio}   certified: cost of the clusters over that bound",
         ]
     return "\n".join(
         [
@@ -194,7 +197,7 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    report = api.verify(args.workspace, oracle=args.oracle, workers=args.workers)
+    report = api.verify(args.workspace, oracle=args.oracle, workers=count_workers(args.workers))
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in report.items())
     _say(args, {"verified": True, **report}, f"verified: {facts}")
     return 0

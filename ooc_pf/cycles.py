@@ -87,14 +87,14 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         frozen = freeze(program, state.y)
         point = program.feasible(frozen.x, found.reach, found.closers)
         violation = float((frozen.limit[found.closers] - found.reach).max(initial=0.0))
-        return Certificate(program.value(point), bound(state), violation), point
+        return Certificate(program.value(point), bound(state), violation, program.scale), point
 
     def sweep(state: State, found: Found) -> dict[str, Any]:
         counts = {"sweeps": 0, "projections": 0}
         stage = stages[state.plan["stage"]]
         if stage.name != CERTIFY and not len(found.rows):
             return counts
-        enough = max(0.02 * float(found.violation.max(initial=0.0)), 0.01 * tol)
+        enough = max(0.02 * float(found.violation.max(initial=0.0)), 0.01 * tol * program.scale)
         for _ in range(stage.rounds):
             residual = sweep_round(program, state)
             counts["sweeps"] += TRAIL - 1
@@ -115,7 +115,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
         if stage.name == order[-1]:
             # A pass with sweeps takes the violation down, so that the next one may as well certify.
-            return first_plan(CERTIFY if worst <= settings["promise"] * tol else stage.name, worst)
+            return first_plan(CERTIFY if worst <= settings["promise"] * tol * program.scale else stage.name, worst)
         if stage.name == CERTIFY:
             return first_plan(order[-1], worst)
         pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))

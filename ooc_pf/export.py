@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from .errors import InputError, WorkspaceError
-from .workspace import Workspace, open_array, read_array, read_labels
+from .workspace import Workspace, open_array, read_array, read_labels, read_steadily
 
 FORMATS = ("csv", "parquet", "npz")
 BATCH = 1 << 20
@@ -25,19 +25,20 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
     The format is that of the file's ending unless named. The file appears when it is complete; one that is there
     already is replaced. Returns the number of rows.
     """
-    place, target = Workspace(workspace), Path(target)
+    target = Path(target)
     format = format or target.suffix.lstrip(".").lower()
     if format not in FORMATS:
         raise InputError(f"cannot export to {format or target.name!r}; name a file ending in .csv, .parquet or .npz")
-    outcome = place.outcome
-    if clusters and not (outcome / "labels").exists():
-        raise WorkspaceError(f"{place.path} has no clusters to export; they come with `--problem clustering`")
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
     partial = target.with_name(target.name + ".partial")
-    batches = _nodes(place) if clusters else _edges(place)
+
+    def write(place: Workspace) -> int:
+        batches = _nodes(place) if clusters else _edges(place)
+        return _write_npz(partial, batches) if format == "npz" else _write_table(partial, batches, format)
+
     try:
-        rows = _write_npz(partial, batches) if format == "npz" else _write_table(partial, batches, format)
+        rows = read_steadily(workspace, write)
         os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
@@ -55,6 +56,8 @@ def _edges(place: Workspace) -> Iterator[Columns]:
 
 
 def _nodes(place: Workspace) -> Iterator[Columns]:
+    if not (place.outcome / "labels").exists():
+        raise WorkspaceError(f"{place.path} has no clusters to export; they come with `--problem clustering`")
     yield {"node": read_labels(place.edges), "cluster": read_array(place.outcome, "labels")}
 
 

@@ -159,7 +159,8 @@ def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
         weights = weights[edges.u, edges.v]
     if weights.shape != edges.u.shape:
         raise InputError(f"weights must be one number an edge, {len(edges.u)} in all, found shape {weights.shape}")
-    wrong = ~(np.isfinite(weights) & (weights > 0))
+    with np.errstate(divide="ignore", over="ignore"):
+        wrong = ~(np.isfinite(weights) & (weights > 0) & np.isfinite(1.0 / weights))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"weight {at} is {weights[at]}; weights must be finite and positive (or leave the edge out)")

@@ -223,9 +223,12 @@ class Scratch:
 
 
 class IgraphOracle:
-    """igraph's Dijkstra, in processes that read the graph and the committed generation from the workspace."""
+    """igraph's Dijkstra, in processes that read the graph and the committed generation from the workspace.
 
-    def __init__(self, graph: Graph, group: Path, limit_rule: tuple[float, float], pool: Executor):
+    Without a pool the blocks are searched here, one after the other.
+    """
+
+    def __init__(self, graph: Graph, group: Path, limit_rule: tuple[float, float], pool: Executor | None):
         self._graph, self._group, self._rule, self._pool = graph, group, limit_rule, pool
 
     def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
@@ -238,7 +241,10 @@ class IgraphOracle:
             if not all([tick() for _ in part]):
                 raise SearchStopped
             calls = [(str(self._group), *map(str, frozen.address), self._rule, block, slack) for block in part]
-            parts += run_tasks(self._pool, search_block_with_igraph, calls)
+            if self._pool is None:
+                parts += [search_block_with_igraph(*call) for call in calls]
+            else:
+                parts += run_tasks(self._pool, search_block_with_igraph, calls)
         return _join_or_stop(parts, blocks, count_blocks(self._graph), paths.UNLIMITED)
 
 

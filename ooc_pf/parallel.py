@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from numbers import Integral
@@ -27,7 +28,9 @@ def worker_pool(workers: int, *, processes: bool) -> Iterator[Executor]:
     """A pool that lives as long as a solve, so that tasks do not pay for starting workers."""
     if processes:
         # A fresh interpreter a worker: forking would copy a process that runs threads.
-        pool: Executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+        # Ctrl-C goes to every process of a terminal; the parent alone decides what it means.
+        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+        pool: Executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), **ignore)
     else:
         pool = ThreadPoolExecutor(workers)
     try:

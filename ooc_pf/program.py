@@ -20,7 +20,7 @@ from .kernels.sweep import add_load
 
 @dataclass(frozen=True)
 class CycleProgram:
-    """The data of a program over cycles; vectors are by edge."""
+    """The data of a program over cycles; vectors are by edge. ``scale`` is the size violations are judged by."""
 
     target: np.ndarray
     inverse: np.ndarray
@@ -28,6 +28,7 @@ class CycleProgram:
     rhs: float
     graph: Graph
     offset: float = 0.0
+    scale: float = 1.0
 
     @property
     def slack(self) -> float:

@@ -25,7 +25,7 @@ from .parallel import count_workers, worker_pool
 from .problem import Problem, State
 from .program import CycleProgram
 from .result import Result
-from .workspace import Workspace, create_workspace, parse_memory, read_array, read_labels, write_array
+from .workspace import Workspace, create_workspace, flush, parse_memory, read_array, read_labels, write_array
 
 MakeProgram = Callable[[Edges, np.ndarray | None, Graph | None], CycleProgram]
 # What a problem makes of its point: (edges, program, state, options, in a hurry) -> parts of the result.
@@ -48,7 +48,7 @@ class Limits:
     def check(self) -> None:
         if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 0):
             raise InputError(f"max_iter must be a whole number from 0 on, found {self.max_iter!r}")
-        if self.max_time is not None and not self.max_time >= 0:
+        if self.max_time is not None and not (isinstance(self.max_time, Real) and self.max_time >= 0):
             raise InputError(f"max_time must be a number of seconds, found {self.max_time!r}")
 
 
@@ -97,7 +97,7 @@ def check_tol(tol: Any) -> None:
 
 
 def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Result:
-    program = make(edges, weights, None)
+    program = _checked(make(edges, weights, None))
     workers = count_workers(limits.workers)
     rows = ConstraintStore(_left_for_rows(program, options["settings"], workers, limits.memory))
     state = State(program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
@@ -124,6 +124,15 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
         history=state.history,
         blocks=state.rows.blocks,
     )
+
+
+def _checked(program: CycleProgram) -> CycleProgram:
+    """Refuse numbers so large, or weights so far from one, that the objective overflows."""
+    with np.errstate(over="ignore"):
+        size = program.value(np.zeros(len(program.target)))
+    if not math.isfinite(size):
+        raise InputError("the values or weights are too large: their objective is not a finite number; rescale them")
+    return program
 
 
 def _close(program: CycleProgram, problem: Problem, state: State, status: str) -> Certificate | None:
@@ -163,7 +172,7 @@ def _left_for_rows(program: CycleProgram, settings: dict[str, Any], workers: int
 
 def _solve_given_workspace(name, edges, make, kind, weights, options, limits, finish) -> Result:
     path = Path(limits.workspace)
-    mark = digest(edges.u, edges.v, edges.value)
+    mark = digest(edges.u, edges.v, edges.value, np.array(edges.nodes))
     if not path.exists():
         source = {"file": None, "digest": mark}
         labels = np.arange(edges.nodes)
@@ -189,7 +198,10 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges,
                 monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
             status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                          commit=_committer(workspace, state))  # fmt: skip
-            if status != "converged":
+            if status == "converged":
+                if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
+                    workspace.commit(status=status, closing=None)
+            else:
                 certificate = _close(program, problem, state, status)
                 _commit_stop(workspace, problem, state, status, certificate)
             if finish and not workspace.answer:
@@ -201,7 +213,11 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges,
 def load_edges(workspace: Workspace) -> Edges:
     """The edges of a workspace; vectors over them are given back as they are."""
     u, v, value = (read_array(workspace.edges, field) for field in ("u", "v", "value"))
-    return Edges(u, v, value, workspace.manifest["graph"]["nodes"], lambda x: x)
+    nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
+    sound = len(u) == len(v) == len(value) == edges and bool(np.all((u >= 0) & (u < v) & (v < nodes)))
+    if not (sound and np.isfinite(value).all()):
+        raise WorkspaceError(f"{workspace.edges} does not hold the edges it should; convert them again")
+    return Edges(u, v, value, nodes, lambda x: x)
 
 
 def load_program(workspace: Workspace, make: MakeProgram, edges: Edges) -> CycleProgram:
@@ -217,7 +233,7 @@ def _prepare(name, workspace, make, edges, weights, options, answers, restart) -
     held = workspace.manifest["problem"]
     if held is not None and not restart:
         # The settings are not the user's: a run keeps those it began with, whatever this release would choose.
-        wanted["options"] = {**options, "settings": held["options"]["settings"]}
+        wanted["options"] = {**options, "settings": held["options"].get("settings")}
     if held == wanted and not restart:
         return load_program(workspace, make, edges)
     if held is not None and not restart:
@@ -225,10 +241,11 @@ def _prepare(name, workspace, make, edges, weights, options, answers, restart) -
     # From here until the program is complete there is nothing to resume.
     workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
     shutil.rmtree(workspace.graph, ignore_errors=True)
-    program = make(edges, weights, None)
+    program = _checked(make(edges, weights, None))
     program.graph.write(workspace.graph)
     if weights is not None:
         write_array(workspace.graph, "weight", weights)
+    flush(workspace.graph)
     rows = ConstraintStore()
     state = State(program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
     workspace.commit(
@@ -348,9 +365,8 @@ def _plain(certificate: Certificate | None) -> dict[str, float] | None:
 
 def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lambda x: x) -> Result:
     """What the workspace has to show so far."""
-    manifest = workspace.manifest
+    manifest, outcome = workspace.manifest, workspace.outcome
     checked = manifest["closing"] or manifest["certificate"]
-    outcome = workspace.outcome
     made = {"x": read_array(outcome, "x"), **(manifest["facts"] if workspace.answer else {})}
     if (outcome / "labels").exists():
         made["labels"] = read_array(outcome, "labels")

@@ -1,5 +1,6 @@
 """Check a workspace against itself: every chunk, every row, the invariant, and the certificate by a second engine."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,13 @@ def _violation(
     workspace: Workspace, program: CycleProgram, point: np.ndarray, oracle: str, workers: int | None
 ) -> float:
     """Largest violation of a row at ``point``, by a complete search."""
-    workers = count_workers(workers)
     below = float(np.maximum(-point, 0.0).max(initial=0.0))
     rule = (program.closing, program.rhs)
     frozen = Frozen(point, program.limit(point), (workspace.feasible, "x"))
-    with worker_pool(workers, processes=oracle == "igraph") as pool:
+    # One igraph worker is this process itself: no script needs a guard for that.
+    alone = oracle == "igraph" and workers in (None, 1)
+    workers = count_workers(workers)
+    with contextlib.nullcontext() if alone else worker_pool(workers, processes=oracle == "igraph") as pool:
         engine: Any = (
             IgraphOracle(program.graph, workspace.graph, rule, pool)
             if oracle == "igraph"
@@ -94,12 +97,3 @@ def _violation(
         blocks = range(count_blocks(program.graph))
         found = engine.find(frozen, blocks, hops=UNLIMITED, keep_paths=1, slack=program.slack, tick=lambda: True)
     return max(below, float((frozen.limit[found.closers] - found.reach).max(initial=0.0)))
-
-
-def check_readable(workspace: Workspace) -> None:
-    """Read every edge once: enough for a workspace that has not been solved yet."""
-    edges = load_edges(workspace)
-    expected = workspace.manifest["graph"]
-    sound = len(edges.u) == len(edges.v) == len(edges.value) == expected["edges"]
-    sound = sound and bool(np.all((edges.u >= 0) & (edges.u < edges.v) & (edges.v < expected["nodes"])))
-    _require(sound and bool(np.isfinite(edges.value).all()), workspace, "edges.zarr does not hold the edges it should")

@@ -45,7 +45,7 @@ def parse_memory(memory: int | float | str | None) -> int | None:
     """Bytes of a budget such as ``"500MB"``, ``"1.5GiB"`` or ``10**9``; None means no limit."""
     if memory is None:
         return None
-    found = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(memory), re.IGNORECASE)
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[+]?[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(memory), re.IGNORECASE)
     try:
         size = int(float(found[1]) * _UNITS[found[2].upper()])
     except (TypeError, ValueError, KeyError):
@@ -75,6 +75,11 @@ def open_array(group: Path, name: str) -> zarr.Array:
 def read_array(group: Path, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
     """Read ``group/name[start:stop]``; a chunk that fails its checksum is an error that names it."""
     array = open_array(group, name)
+    stop = array.shape[0] if stop is None else min(stop, array.shape[0])
+    for chunk in range(start // array.chunks[0], -(-stop // array.chunks[0])):
+        # The library takes a chunk without a file for zeros.
+        if not (group / name / "c" / str(chunk)).is_file():
+            raise WorkspaceError(f"{group / name}: chunk {chunk} is missing, the array is damaged")
     try:
         return np.asarray(array[start:stop])
     except Exception as error:
@@ -180,6 +185,16 @@ def replace_file(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, path)
+    flush_directory(path.parent)
+
+
+def flush_directory(directory: Path) -> None:
+    """Ask the system to put the names in a directory on the disk itself."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -189,15 +204,31 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
     if final.exists():
         raise WorkspaceError(f"{final} already exists; choose another name or remove it first")
     partial = final.with_name(final.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    if partial.exists():
+        # What a killed process left may go; what a living one works on may not.
+        with open(partial / LOCK, "a") if (partial / LOCK).exists() else contextlib.nullcontext() as file:
+            _take_lock(file, partial)
+        shutil.rmtree(partial)
+    partial.mkdir(parents=True)
     try:
-        partial.mkdir(parents=True)
-        yield partial
-        flush(partial)
-        os.rename(partial, final)
+        with open(partial / LOCK, "a") as file:
+            _take_lock(file, partial)
+            yield partial
+            flush(partial)
+            os.rename(partial, final)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
+
+
+def _take_lock(file: Any, place: Path) -> None:
+    try:
+        if file is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise WorkspaceBusyError(
+            f"{place} is in use by another process; wait for it or stop it, then try again"
+        ) from None
 
 
 def _array_writer(arrays: dict[str, np.ndarray]) -> Callable[[Path], None]:
@@ -238,6 +269,44 @@ def create_workspace(path: str | os.PathLike, u, v, value, labels, *, kind: str,
         create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
 
 
+_GRAPH_TYPES = {"kind": str, "nodes": int, "edges": int, "source": dict}
+_PROBLEM_TYPES = {"name": str, "options": dict, "answers": bool}
+_RUN_TYPES = {
+    "plan": dict,
+    "certificate": dict | None,
+    "closing": dict | None,
+    "objective": float | int | None,
+    "lower_bound": float | int,
+    "n_active": int,
+}
+
+
+def _check_types(manifest: dict[str, Any], file: Path) -> None:
+    """Refuse a manifest whose entries are not of the kind they must be, before anyone relies on them."""
+    parts = [("", manifest, {"graph": dict, "problem": dict | None, "status": str})]
+    if isinstance(manifest["graph"], dict):
+        parts.append(("graph.", manifest["graph"], _GRAPH_TYPES))
+    if isinstance(manifest["problem"], dict):
+        parts += [("problem.", manifest["problem"], _PROBLEM_TYPES), ("", manifest, _RUN_TYPES)]
+        if manifest.get("answer"):
+            parts.append(("", manifest, {"facts": dict}))
+    for prefix, holder, types in parts:
+        for name, kind in types.items():
+            if name not in holder or not isinstance(holder[name], kind):
+                raise WorkspaceError(f"{file} is damaged: {prefix}{name} is {holder.get(name)!r}")
+
+
+def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -> Any:
+    """``read(workspace)``, again if a running solve replaced what was being read."""
+    while True:
+        place = Workspace(path)
+        try:
+            return read(place)
+        except WorkspaceError:
+            if Workspace(path).manifest == place.manifest:
+                raise
+
+
 class Workspace:
     """One workspace directory: its manifest, its lock, and the commit of a new generation."""
 
@@ -266,8 +335,9 @@ class Workspace:
         if missing:
             raise WorkspaceError(f"{file} is damaged: it lacks {', '.join(sorted(missing))}")
         for field in ("iteration", "history_bytes", *NUMBERED):
-            if not isinstance(manifest[field], int) or manifest[field] < 0:
+            if type(manifest[field]) is not int or manifest[field] < 0:
                 raise WorkspaceError(f"{file} is damaged: {field} is {manifest[field]!r}")
+        _check_types(manifest, file)
         for entry in (MANIFEST, HISTORY, LOCK, EDGES, GRAPH, SCRATCH, *NUMBERED.values()):
             if (self.path / entry).is_symlink():
                 raise WorkspaceError(f"{self.path / entry} is a symbolic link; a workspace must hold its own files")
@@ -321,12 +391,7 @@ class Workspace:
     def locked(self) -> Iterator[None]:
         """Hold the workspace for writing; a second process is refused. The system drops the lock if we die."""
         with open(self.path / LOCK, "a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise WorkspaceBusyError(
-                    f"{self.path} is in use by another process; wait for it or stop it, then try again"
-                ) from None
+            _take_lock(file, self.path)
             self.manifest = self._read_manifest()
             yield
 
@@ -375,13 +440,13 @@ class Workspace:
         if record is not None:
             changes["history_bytes"] = self._append_history(record)
         manifest = {**self.manifest, **changes}
-        replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1))
+        replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
         self.manifest = manifest
 
     def _append_history(self, record: dict[str, Any]) -> int:
         # Lines past history_bytes were written by a run that died before its commit: cut them off.
         with open(self.path / HISTORY, "ab") as file:
-            file.truncate(self.manifest["history_bytes"])
+            file.truncate(min(self.manifest["history_bytes"], file.seek(0, os.SEEK_END)))
             file.seek(0, os.SEEK_END)
             file.write(json.dumps(record).encode() + b"\n")
             file.flush()
@@ -394,4 +459,7 @@ class Workspace:
         if not file.exists():
             return []
         lines = file.read_bytes()[: self.manifest["history_bytes"]].splitlines()
-        return [json.loads(line) for line in lines]
+        try:
+            return [json.loads(line) for line in lines]
+        except ValueError as error:
+            raise WorkspaceError(f"{file} is damaged ({error}); remove it to go on without the history") from error

@@ -160,3 +160,15 @@ def test_clusters_of_a_signed_file(tmp_path, capsys):
     assert len(set(found.values())) == 2
     assert main(["export", str(path), str(tmp_path / "edges.csv")]) == 0
     assert main(["status", str(path)]) == 0
+
+
+def test_a_clustering_without_a_bound_yet_is_still_one_json_object(tmp_path, capsys):
+    (tmp_path / "votes.txt").write_text("a b 1\nb c 1\na c -1\n")
+    path = tmp_path / "votes.pf"
+    assert main(["convert", str(tmp_path / "votes.txt"), str(path), "--kind", "signed", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["solve", str(path), "--problem", "clustering", "--max-iter", "0", "--json", "--quiet"]) == 3
+    report = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
+    assert report["cost"] == 1.0
+    assert main(["solve", str(path), "--problem", "clustering", "--max-iter", "0", "--quiet"]) == 3
+    assert "none yet" in capsys.readouterr().out

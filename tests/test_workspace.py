@@ -311,3 +311,108 @@ def test_a_stop_is_prompt_inside_a_long_pass(tmp_path, rng):
     result = pf.metric_nearness(graph, max_time=1.0, workspace=tmp_path / "run.pf")
     assert result.status == "time_limit"
     assert not any("gap" in record for record in result.history)  # a complete pass alone takes many times longer
+
+
+# -- found by using it ----------------------------------------------------------------------------------------------
+
+
+def test_every_missing_chunk_is_found(small, tmp_path):
+    """An array without one of its files must never be read as zeros."""
+    path = tmp_path / "run.pf"
+    pf.metric_nearness(small, tol=1e-3, workspace=path)
+    chunks = sorted(file for file in path.rglob("c/*") if file.is_file())
+    assert len(chunks) > 15
+    for chunk in chunks:
+        content = chunk.read_bytes()
+        chunk.unlink()
+        if "labels" not in chunk.parts:
+            with pytest.raises(pf.WorkspaceError, match="missing"):
+                pf.verify(path)
+        with pytest.raises(pf.WorkspaceError, match="missing"):
+            pf.open(path) if "feasible" in chunk.parts or "labels" in chunk.parts else pf.resume(path, tol=1e-9)
+        chunk.write_bytes(content)
+    assert pf.verify(path)["status"] == "converged"
+
+
+def test_readers_follow_a_writer(small, tmp_path):
+    """What is read while a solve replaces generations is one state or the next, never an error."""
+    import threading
+
+    path = tmp_path / "run.pf"
+    pf.metric_nearness(small, tol=1e-12, workspace=path, max_iter=1)
+    writer = threading.Thread(target=lambda: pf.resume(path))
+    writer.start()
+    looks = 0
+    while writer.is_alive():
+        assert pf.verify(path, oracle="numba", workers=1)["drift"] < 1e-9
+        assert len(pf.open(path).x) == 240
+        looks += 1
+    writer.join()
+    assert looks > 2
+    assert pf.open(path).converged
+
+
+def test_large_and_impossible_values(small):
+    u, v, d = small
+    assert pf.metric_nearness((u, v, d * 1e12), max_iter=500).converged
+    with pytest.raises(pf.InputError, match="too large"):
+        pf.metric_nearness((u, v, d * 1e200))
+    with pytest.raises(pf.InputError, match="weight 0 is"):
+        pf.metric_nearness(small, weights=np.full(240, 1e-310))
+
+
+def test_a_looser_tolerance_that_is_met_already_counts(small, tmp_path):
+    path = tmp_path / "run.pf"
+    stopped = pf.metric_nearness(small, tol=1e-12, workspace=path, callback=lambda record: "gap" in record)
+    assert stopped.status == "callback"
+    assert pf.resume(path, tol=10.0).status == "converged"
+    assert pf.open(path).status == "converged"
+
+
+def test_a_lost_history_is_no_loss_of_the_run(small, tmp_path):
+    path = tmp_path / "run.pf"
+    pf.metric_nearness(small, tol=1e-8, workspace=path, max_iter=5)
+    (path / "history.jsonl").unlink()
+    result = pf.resume(path)
+    assert result.converged
+    assert result.history[0]["iteration"] == 6
+    (path / "history.jsonl").write_text("rubbish\n" * 1000)
+    with pytest.raises(pf.WorkspaceError, match=r"history.jsonl is damaged"):
+        pf.open(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"graph": None}, {"graph": {}}, {"problem": "x"}, {"problem": {"name": "nearness"}}, {"plan": None},
+        {"certificate": 3}, {"closing": []}, {"lower_bound": "x"}, {"n_active": None}, {"status": 5}, {"answer": 3},
+        {"generation": True}, {"iteration": -1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_manifest_entries_of_the_wrong_kind_are_named(solved, change):
+    manifest = json.loads((solved / "manifest.json").read_text())
+    (solved / "manifest.json").write_text(json.dumps(manifest | change))
+    for use in (pf.open, pf.resume, pf.verify):
+        with pytest.raises(pf.WorkspaceError, match=r"damaged|has no answer|missing"):
+            use(solved)
+
+
+def test_two_builds_under_one_name(tmp_path):
+    with ws.building(tmp_path / "w") as partial:
+        with pytest.raises(pf.WorkspaceBusyError), ws.building(tmp_path / "w"):
+            pass
+        assert partial.exists()
+    (tmp_path / "v.partial").mkdir()
+    (tmp_path / "v.partial" / "left by a killed process").touch()
+    with ws.building(tmp_path / "v") as partial:
+        assert [entry.name for entry in partial.iterdir()] == ["lock"]
+
+
+def test_numbers_may_be_of_numpy(small, tmp_path):
+    result = pf.metric_nearness(
+        small, tol=np.float32(1e-6), seed=np.int64(1), workers=np.int64(1), max_iter=np.int64(2),
+        max_time=np.float64(60), workspace=tmp_path / "run.pf",
+    )  # fmt: skip
+    assert result.status == "iteration_limit"
+    assert pf.resume(tmp_path / "run.pf").converged

@@ -25,7 +25,8 @@ def nearness_program(edges: Edges, weights: np.ndarray | None, graph: Graph | No
     """min 1/2 sum w (x - d)^2 with x >= 0 and x_c <= length of every path between the ends of c."""
     graph = graph or build_graph(edges.u, edges.v, edges.nodes)
     inverse = np.ones(len(edges.u)) if weights is None else 1.0 / weights
-    return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph)
+    scale = max(1.0, float(np.abs(edges.value).max(initial=0.0)))
+    return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale)
 
 
 def metric_nearness(
@@ -56,7 +57,8 @@ def metric_nearness(
     weights : array, optional
         Positive weight of each edge, in the order of the edges, or a square array where the graph is one.
     tol : float
-        Stop when the relative gap between the bounds and the largest violation are both at most this.
+        Stop when the relative gap between the bounds and the largest violation (relative to the largest distance if
+        that is above 1) are both at most this.
     oracle : {"numba", "igraph"}
         Which engine finds violated cycles. "igraph" works in processes, so a script that asks for it needs the usual
         ``if __name__ == "__main__":`` guard.
