@@ -4,13 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from .arrays import read_array
 from .errors import InputError, WorkspaceError
 from .problems.clustering import clustering_program, correlation_clustering
 from .problems.nearness import metric_nearness, nearness_program
 from .result import Result
 from .solving import MakeProgram, check_tol, load_edges, open_result
 from .verify import verify_cycles
-from .workspace import Workspace, read_array, read_steadily
+from .workspace import Workspace, read_steadily
 
 SOLVERS: dict[str, Callable[..., Result]] = {"nearness": metric_nearness, "clustering": correlation_clustering}
 PROGRAMS: dict[str, Callable[[dict[str, Any]], MakeProgram]] = {

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .arrays import ArrayWriter, read_array, write_array
 from .errors import BudgetError, WorkspaceError
 from .kernels.ragged import keep_rows, row_keys
-from .workspace import ArrayWriter, read_array, write_array
 
 BLOCK_ROWS = 1 << 16
 TRAIL = 6  # duals of this many sweeps are at hand for extrapolation

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from .arrays import ArrayWriter
 from .errors import BudgetError, InputError
-from .workspace import ArrayWriter
 
 POLICIES = ("mean", "sum", "sign", "first", "error")
 MAX_COUNT = 2**31 - 1

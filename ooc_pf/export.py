@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from .arrays import open_array, read_array, read_labels
 from .errors import InputError, WorkspaceError
-from .workspace import Workspace, open_array, read_array, read_labels, read_steadily
+from .workspace import Workspace, read_steadily
 
 FORMATS = ("csv", "parquet", "npz")
 BATCH = 1 << 20

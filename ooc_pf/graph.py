@@ -12,8 +12,8 @@ import igraph
 import numpy as np
 from scipy import sparse
 
+from .arrays import read_array, write_array
 from .errors import InputError
-from .workspace import read_array, write_array
 
 
 @dataclass(frozen=True)

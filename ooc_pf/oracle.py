@@ -15,11 +15,11 @@ from pathlib import Path
 import igraph
 import numpy as np
 
+from .arrays import read_array
 from .constraints import Rows
 from .graph import Graph
 from .kernels import paths, trees
 from .parallel import run_tasks
-from .workspace import read_array
 
 BLOCK_SOURCES = 32
 _ROW_BUFFER, _ENTRY_BUFFER = 1 << 14, 1 << 17

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import read_array, read_labels, write_array
 from .certificate import Certificate, relative_gap
 from .constraints import ConstraintStore, read_blocks
 from .cycles import CERTIFY, cycle_problem, first_plan
@@ -25,7 +26,7 @@ from .parallel import count_workers, worker_pool
 from .problem import Problem, State
 from .program import CycleProgram
 from .result import Result
-from .workspace import Workspace, create_workspace, flush, parse_memory, read_array, read_labels, write_array
+from .workspace import Workspace, create_workspace, flush, parse_memory
 
 MakeProgram = Callable[[Edges, np.ndarray | None, Graph | None], CycleProgram]
 # What a problem makes of its point: (edges, program, state, options, in a hurry) -> parts of the result.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .arrays import read_array
 from .constraints import ConstraintStore, RowBlock
 from .errors import WorkspaceError
 from .inputs import Edges
@@ -13,7 +14,7 @@ from .oracle import Frozen, IgraphOracle, NumbaOracle, count_blocks
 from .parallel import count_workers, worker_pool
 from .program import CycleProgram, sum_duals
 from .solving import MakeProgram, load_edges, load_program
-from .workspace import Workspace, read_array
+from .workspace import Workspace
 
 TOLERANCE = 1e-9  # relative; rounding in a long run stays far below
 

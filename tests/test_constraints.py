@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_pf import constraints
+from ooc_pf.arrays import read_array, write_array
 from ooc_pf.constraints import ConstraintStore, Rows
 from ooc_pf.errors import WorkspaceError
-from ooc_pf.workspace import read_array, write_array
 
 
 def ragged(rows):

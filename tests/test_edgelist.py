@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 from ooc_pf import edgelist, edgesort, edgetext
+from ooc_pf.arrays import read_labels
 from ooc_pf.edgelist import convert, describe
-from ooc_pf.workspace import read_labels
 from tests.edgefiles import edges_of, read, refused, write
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "convert_edges.py"

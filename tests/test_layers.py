@@ -8,6 +8,7 @@ LAYERS = [
     ["errors"],
     ["kernels"],
     [
+        "arrays",
         "workspace",
         "edgetext",
         "edgeparquet",
@@ -26,7 +27,7 @@ LAYERS = [
 ]
 ONLY_IN = {
     "numba": {"kernels"},
-    "zarr": {"workspace"},
+    "zarr": {"arrays"},
     "dask": {"parallel"},
     "duckdb": {"edgesort"},
     "argparse": {"cli"},

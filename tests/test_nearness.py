@@ -114,12 +114,13 @@ def test_igraph_engine_agrees(small, tmp_path):
 
 
 def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_path):
+    from ooc_pf.arrays import read_array
     from ooc_pf.kernels.paths import UNLIMITED
     from ooc_pf.oracle import Frozen, NumbaOracle, count_blocks, search_block_with_igraph
     from ooc_pf.parallel import worker_pool
     from ooc_pf.problems.nearness import nearness_program
     from ooc_pf.solving import load_edges, load_program
-    from ooc_pf.workspace import Workspace, read_array
+    from ooc_pf.workspace import Workspace
 
     pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=2)
     place = Workspace(tmp_path / "run.pf")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
+from ooc_pf import arrays
 from ooc_pf import workspace as ws
 from tests.conftest import assert_same_bits
 
@@ -30,17 +31,17 @@ def test_memory_sizes():
 @pytest.mark.parametrize("length", [0, 1, 1000, (4 << 20) // 8, (4 << 20) // 8 + 1, 1_200_000])
 def test_arrays_come_back_as_written(tmp_path, length):
     values = np.random.default_rng(1).random(length)
-    with ws.ArrayWriter(tmp_path, "a", np.float64) as writer:
+    with arrays.ArrayWriter(tmp_path, "a", np.float64) as writer:
         for part in np.array_split(values, 7):
             writer.append(part)
-    assert np.array_equal(ws.read_array(tmp_path, "a"), values)
-    assert np.array_equal(ws.read_array(tmp_path, "a", length // 3, length // 2), values[length // 3 : length // 2])
+    assert np.array_equal(arrays.read_array(tmp_path, "a"), values)
+    assert np.array_equal(arrays.read_array(tmp_path, "a", length // 3, length // 2), values[length // 3 : length // 2])
 
 
 @pytest.mark.parametrize("labels", [[5, -3, 2**60], ["a", "", "héllo", "a b"], []])
 def test_labels_come_back_as_written(tmp_path, labels):
-    ws.write_labels(tmp_path, labels)
-    assert ws.read_labels(tmp_path).tolist() == labels
+    arrays.write_labels(tmp_path, labels)
+    assert arrays.read_labels(tmp_path).tolist() == labels
 
 
 def test_a_build_that_fails_leaves_nothing(tmp_path):
@@ -232,10 +233,10 @@ def test_a_flipped_byte_is_found(solved, array):
 @pytest.mark.parametrize(("array", "change"), [("y", 1e-6), ("rows/dual", 1e-6)])
 def test_a_wrong_value_with_a_right_checksum_is_found(solved, array, change):
     group = next((solved / "gen").iterdir())
-    values = ws.read_array(group, array)
+    values = arrays.read_array(group, array)
     values[len(values) // 2] += change
     shutil.rmtree(group / array)
-    ws.write_array(group, array, values)
+    arrays.write_array(group, array, values)
     with pytest.raises(pf.WorkspaceError, match="does not follow from the duals"):
         pf.verify(solved)
 
@@ -248,9 +249,9 @@ def test_a_missing_chunk_is_found(solved):
 
 def test_an_infeasible_answer_is_found(solved):
     group = next((solved / "feasible").iterdir())
-    x = ws.read_array(group, "x")
+    x = arrays.read_array(group, "x")
     shutil.rmtree(group / "x")
-    ws.write_array(group, "x", np.where(np.arange(len(x)) == np.argmax(x), x + 1e-3, x))
+    arrays.write_array(group, "x", np.where(np.arange(len(x)) == np.argmax(x), x + 1e-3, x))
     with pytest.raises(pf.WorkspaceError, match=r"objective|feasible"):
         pf.verify(solved)
 
