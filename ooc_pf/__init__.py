@@ -7,6 +7,7 @@ from .errors import BudgetError, InputError, WorkspaceBusyError, WorkspaceError
 from .export import export
 from .problems.clustering import correlation_clustering
 from .problems.nearness import metric_nearness
+from .problems.wang import wang_weights
 from .result import Result
 
 __version__ = "0.1.0"
@@ -25,4 +26,5 @@ __all__ = [
     "resume",
     "solve",
     "verify",
+    "wang_weights",
 ]

@@ -16,7 +16,7 @@ from .workspace import Workspace, read_steadily
 SOLVERS: dict[str, Callable[..., Result]] = {"nearness": metric_nearness, "clustering": correlation_clustering}
 PROGRAMS: dict[str, Callable[[dict[str, Any]], MakeProgram]] = {
     "nearness": lambda options: nearness_program,
-    "clustering": lambda options: clustering_program(options["gamma"]),
+    "clustering": lambda options: clustering_program(options["gamma"], options.get("base")),
 }
 
 
@@ -36,8 +36,9 @@ def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -
     """
     if problem not in SOLVERS:
         raise InputError(f"problem must be one of {', '.join(SOLVERS)}, found {problem!r}")
-    if problem != "clustering" and "gamma" in options:
-        raise InputError(f"gamma belongs to clustering, not to {problem}")
+    for name in ("gamma", "base"):
+        if problem != "clustering" and name in options:
+            raise InputError(f"{name} belongs to clustering, not to {problem}")
     return SOLVERS[problem](workspace, **options)
 
 

@@ -69,8 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--oracle", choices=("numba", "igraph"), default="numba", help="engine that finds violated cycles")
     sub.add_argument("--seed", type=int, default=0)
     sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
-    sub.add_argument("--tol", type=float, help="relative gap and violation to reach (nearness 1e-6, clustering 1e-2)")
-    sub.add_argument("--gamma", type=float, help="clustering: linear against quadratic term (1)")
+    sub.add_argument("--tol", type=float, default=argparse.SUPPRESS,
+                     help="relative gap and violation to reach (nearness 1e-6, clustering 1e-2)")  # fmt: skip
+    sub.add_argument("--gamma", type=_gamma, default=argparse.SUPPRESS, metavar="NUMBER|none",
+                     help="clustering: linear against quadratic term (1); none: the linear program")  # fmt: skip
+    sub.add_argument("--base", type=float, default=argparse.SUPPRESS, metavar="WEIGHT",
+                     help="clustering: weight of every pair not listed, not positive (they do not count)")  # fmt: skip
     _add_limits(sub)
 
     sub = command("resume", _resume, "go on with the run a workspace holds")
@@ -91,6 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("example", _example, "make a small graph, solve it and explain the answer", workspace=False)
     sub.add_argument("--keep", metavar="DIR", help="keep the edge list and the workspace in this new directory")
     return parser
+
+
+def _gamma(text: str) -> float | None:
+    return None if text.lower() == "none" else float(text)
 
 
 def _add_limits(sub: argparse.ArgumentParser) -> None:
@@ -124,7 +132,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 def _solve(args: argparse.Namespace) -> int:
     options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart")}
-    options |= {name: getattr(args, name) for name in ("tol", "gamma") if getattr(args, name) is not None}
+    options |= {name: value for name, value in vars(args).items() if name in ("tol", "gamma", "base")}
     return _finish(args, api.solve(args.workspace, **options, **_limits(args)))
 
 

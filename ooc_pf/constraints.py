@@ -184,6 +184,16 @@ class ConstraintStore:
         self._put(_packed((_without_zeros(block) for block in self.blocks()), Rows.empty(), np.empty(0, np.uint64)))
         return before - self.n_rows
 
+    def renumber(self, number: np.ndarray) -> None:
+        """Give every edge e the new number ``number[e]``."""
+
+        def renumbered() -> Iterator[RowBlock]:
+            for block in self.blocks():
+                rows = Rows(block.start.astype(np.int64), number[block.table[block.index]])
+                yield RowBlock.build(rows, block.dual, row_keys(rows.start, rows.edges))
+
+        self._put(renumbered())
+
     def write(self, group: Path) -> None:
         """Write all rows as one set of arrays, with a directory of the blocks."""
         ends = []

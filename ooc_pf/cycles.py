@@ -1,6 +1,6 @@
 """The oracle's schedule and the engine's record for programs over cycles."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from .program import CycleProgram, sum_duals
 from .sweeping import TRAIL, sweep_round
 
 CERTIFY = "certify"
+FLOOR = 0.1  # rows violated by less than this part of the tolerance are left for later
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ class Stage:
     pays: float
 
 
-def freeze(program: CycleProgram, y: np.ndarray, generation: Any = None) -> Frozen:
+def freeze(program: CycleProgram, x: np.ndarray, address: Any = None) -> Frozen:
     """The point the oracle looks at."""
-    x = np.maximum(y, 0.0)
-    return Frozen(x, program.limit(x), generation and (generation, "y"))
+    graph = program.graph
+    known = program.pairs.by_lower_end(graph.nodes) if program.pairs else None
+    return Frozen(graph, x, program.limit(x, graph.closer_edge), program.beyond, known, address)
 
 
 def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, options: dict[str, Any],
@@ -56,7 +58,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
     tol, settings = options["tol"], options["settings"]
     stages = {stage[0]: Stage(*stage) for stage in settings["stages"]}
     order = list(stages)
-    blocks = count_blocks(program.graph)
+    blocks, slack = count_blocks(program.graph), program.slack
 
     def wave_size(stage: Stage) -> int:
         return max(1, -(-blocks // stage.waves))
@@ -67,44 +69,62 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         part = range(blocks)[first : first + wave_size(stage)]
         if stage.hops < 0:
             return find_by_trees(state)
-        rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": program.slack}
+        rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": slack}
+        address = generation() and (generation(), "y")
         with monitor.timed("oracle"), monitor.bar(stage.name, len(part)) as tick:
-            return oracle.find(freeze(program, state.y, generation()), part, tick=tick, **rules)
+            found = oracle.find(freeze(state.program, state.x, address), part, tick=tick, **rules)
+        state.admit(found.pairs)
+        return worthwhile(found)
+
+    def worthwhile(found: Found) -> Found:
+        """Without the rows whose violation hardly counts yet: they would only make the sweeps longer."""
+        least = FLOOR * min(float(found.violation.max(initial=0.0)), tol * program.scale)
+        keep = found.violation >= least
+        return replace(found, rows=found.rows.select(keep), violation=found.violation[keep])
 
     def find_by_trees(state: State) -> Found:
-        closers = program.graph.closer_node
+        closers = state.program.graph.closer_node
         if not len(closers):
             return Found.join([], complete=False)
         dice = np.random.default_rng([options["seed"], state.iteration])
         roots = closers[dice.integers(0, len(closers), settings["trees"])]
         with monitor.timed("oracle"), monitor.bar("trees", len(roots)) as tick:
-            frozen = freeze(program, state.y)
+            frozen = freeze(state.program, state.x)
             # A detour of a few arcs more is worth finding only once the violations are of that size.
             penalty = settings["penalty"] * min(1.0, 3.0 * state.plan["last"])
-            return oracle.find_by_trees(frozen, roots, penalty=penalty, slack=program.slack, tick=tick)
+            return oracle.find_by_trees(frozen, roots, penalty=penalty, slack=slack, tick=tick)
 
     def measure(state: State, found: Found) -> tuple[Certificate, np.ndarray]:
-        frozen = freeze(program, state.y)
-        point = program.feasible(frozen.x, found.reach, found.closers)
-        violation = float((frozen.limit[found.closers] - found.reach).max(initial=0.0))
+        program, x = state.program, state.x
+        point = program.feasible(x, found.edge, found.reach)
+        violation = float((program.limit(x, found.edge) - found.reach).max(initial=0.0))
         return Certificate(program.value(point), bound(state), violation, program.scale), point
 
     def sweep(state: State, found: Found) -> dict[str, Any]:
         counts = {"sweeps": 0, "projections": 0}
+        if program.pairs:
+            counts["pairs"] = len(state.program.pairs.unlisted)
         stage = stages[state.plan["stage"]]
         if stage.name != CERTIFY and not len(found.rows):
             return counts
-        enough = max(0.02 * float(found.violation.max(initial=0.0)), 0.01 * tol * program.scale)
+        enough = max(0.02 * float(found.violation.max(initial=0.0)), 0.01 * tol * state.program.scale)
         for _ in range(stage.rounds):
-            residual = sweep_round(program, state)
+            residual = sweep_round(state)
             counts["sweeps"] += TRAIL - 1
             counts["projections"] += (TRAIL - 1) * len(state.rows)
             if residual <= enough:
                 break
+        if state.program.step is not None:
+            state.recentre()
         return counts
 
+    def forget(state: State) -> int:
+        forgotten = state.rows.forget()
+        state.dismiss()
+        return forgotten
+
     def bound(state: State) -> float:
-        return program.bound(state.y, sum_duals(state.rows.blocks()) if program.rhs else 0.0)
+        return state.program.bound(state.y, sum_duals(state.rows.blocks()) if state.program.rhs else 0.0)
 
     def plan(state: State, found: Found, before: float, after: float) -> dict[str, Any]:
         now = state.plan
@@ -115,13 +135,15 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
         if stage.name == order[-1]:
             # A pass with sweeps takes the violation down, so that the next one may as well certify.
-            return first_plan(CERTIFY if worst <= settings["promise"] * tol * program.scale else stage.name, worst)
+            return first_plan(
+                CERTIFY if worst <= settings["promise"] * tol * state.program.scale else stage.name, worst
+            )
         if stage.name == CERTIFY:
             return first_plan(order[-1], worst)
         pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))
         return first_plan(stage.name if pays else order[order.index(stage.name) + 1], worst)
 
-    return Problem(name, find, measure, sweep, bound, plan)
+    return Problem(name, find, measure, sweep, forget, bound, plan)
 
 
 def first_plan(stage: str, last: float = 1.0) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def run(problem: Problem, state: State, *, tol: float, max_iter: int | None, mon
             with monitor.timed("sweep"):
                 record["added"] = state.rows.append(found.rows)
                 record |= problem.sweep(state, found)
-                record["forgotten"] = state.rows.forget()
+                record["forgotten"] = problem.forget(state)
             before, bound = bound, problem.bound(state)
             state.plan = problem.plan(state, found, before, bound)
             record |= {"lower_bound": bound, "kept": len(state.rows)}

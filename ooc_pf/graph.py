@@ -5,7 +5,7 @@ stay inside by themselves, and bridges drop out. The copies of one component are
 first, so that the nodes every search touches share cache lines and pages.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import igraph
@@ -58,6 +58,37 @@ def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, clos
     closing = cyclic if closing is None else cyclic & closing
     arc_start, arc_node, arc_edge = _arcs(near, far, split_nodes, np.flatnonzero(passable))
     return Graph(arc_start, arc_node, arc_edge, *_closers(near, far, split_nodes, np.flatnonzero(closing)))
+
+
+def build_complete_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable: np.ndarray) -> Graph:
+    """The arcs of a complete graph that can be walked, as listed; any other pair may become a closing edge.
+
+    Nodes keep their numbers: a complete graph does not fall apart. Every node that has an arc is a source.
+    """
+    arcs = _arcs(u, v, nodes, np.flatnonzero(passable))
+    degree = np.diff(arcs[0])
+    sources = np.flatnonzero(degree)
+    sources = sources[np.argsort(_deal(degree[sources]))].astype(np.int32)
+    nothing = np.empty(0, np.int32)
+    return Graph(*arcs, sources, np.zeros(len(sources) + 1, np.int64), nothing, nothing)
+
+
+def with_closers(graph: Graph, u: np.ndarray, v: np.ndarray, edges: np.ndarray) -> Graph:
+    """A complete graph with these closing edges, each under its lower end u."""
+    rank = np.full(graph.nodes, -1, np.int64)
+    rank[graph.sources] = np.arange(len(graph.sources))
+    joined = (rank[u] >= 0) & (rank[v] >= 0)  # no path leads to a node without arcs
+    u, v, edges = u[joined], v[joined], edges[joined]
+    start, order = group_by(rank[u], len(graph.sources))
+    return replace(
+        graph, closer_start=start, closer_node=v[order].astype(np.int32), closer_edge=edges[order].astype(np.int32)
+    )
+
+
+def group_by(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each group starts in the order that brings members of one group together, and that order."""
+    start = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=groups), dtype=np.int64)))
+    return start, np.argsort(group, kind="stable")
 
 
 def biconnected_components(u: np.ndarray, v: np.ndarray, nodes: int) -> np.ndarray:

@@ -23,6 +23,7 @@ class Edges:
     value: np.ndarray
     nodes: int
     restore: Callable[[np.ndarray], Any]
+    zeros: int = 0  # weights of zero left out
 
 
 def digest(*arrays: np.ndarray) -> str:
@@ -61,7 +62,8 @@ def _without_zeros(edges: Edges) -> Edges:
         full[keep] = x
         return edges.restore(full)
 
-    return Edges(edges.u[keep], edges.v[keep], edges.value[keep], edges.nodes, restore)
+    zeros = int(np.count_nonzero(~keep))
+    return Edges(edges.u[keep], edges.v[keep], edges.value[keep], edges.nodes, restore, zeros)
 
 
 def _read_edges(graph: Any) -> Edges:

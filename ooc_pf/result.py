@@ -62,6 +62,8 @@ class Result:
         Labels of the nodes in the input, where the graph came from a workspace.
     plan
         Transport plan, for the problem that has one.
+    zeros : int
+        Weights of zero that were given and left out: such pairs count as not listed.
     """
 
     x: Any
@@ -83,6 +85,7 @@ class Result:
     paper_ratio: float | None = None
     nodes: np.ndarray | None = field(default=None, repr=False)
     plan: Any = field(default=None, repr=False)
+    zeros: int = 0
 
     @functools.cached_property
     def duals(self) -> Duals:

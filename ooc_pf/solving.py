@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import read_array, read_labels, write_array
+from .arrays import open_array, read_array, read_labels, write_array
 from .certificate import Certificate, relative_gap
 from .constraints import ConstraintStore, read_blocks
 from .cycles import CERTIFY, cycle_problem, first_plan
@@ -29,8 +29,8 @@ from .result import Result
 from .workspace import Workspace, create_workspace, flush, parse_memory
 
 MakeProgram = Callable[[Edges, np.ndarray | None, Graph | None], CycleProgram]
-# What a problem makes of its point: (edges, program, state, options, in a hurry) -> parts of the result.
-Finish = Callable[[Edges, CycleProgram, State, dict[str, Any], bool], dict[str, Any]]
+# What a problem makes of its point: (edges, state, options, in a hurry) -> parts of the result.
+Finish = Callable[[Edges, State, dict[str, Any], bool], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -101,18 +101,18 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     program = _checked(make(edges, weights, None))
     workers = count_workers(limits.workers)
     rows = ConstraintStore(_left_for_rows(program, options["settings"], workers, limits.memory))
-    state = State(program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
+    state = State(program, program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
     monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
     with worker_pool(workers, processes=False) as pool, monitor.signals():
         oracle = NumbaOracle(program.graph, pool, workers)
         problem = cycle_problem(name, program, oracle, monitor, options)
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
-        certificate = _close(program, problem, state, status)
+        certificate = _close(problem, state, status)
     bound = problem.bound(state)
     made = {"x": state.feasible}
     if finish:
-        made = finish(edges, program, state, options, status == "interrupted")
+        made = finish(edges, state, options, status == "interrupted")
     return Result(
         **{**made, "x": edges.restore(made["x"])},
         objective=state.objective,
@@ -124,6 +124,7 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
         n_active=len(state.rows),
         history=state.history,
         blocks=state.rows.blocks,
+        zeros=edges.zeros,
     )
 
 
@@ -136,20 +137,18 @@ def _checked(program: CycleProgram) -> CycleProgram:
     return program
 
 
-def _close(program: CycleProgram, problem: Problem, state: State, status: str) -> Certificate | None:
+def _close(problem: Problem, state: State, status: str) -> Certificate | None:
     """Make sure a run that stopped early has a feasible point: look once more if there is time, or take a plain one."""
     certificate = state.certificate
     if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
         with contextlib.suppress(SearchStopped):
-            found = problem.find(replace(state, plan=first_plan(CERTIFY)))
-            certificate, point = problem.measure(state, found)
+            look = replace(state, plan=first_plan(CERTIFY))
+            certificate, point = problem.measure(look, problem.find(look))
             if certificate.objective <= state.objective:
                 state.feasible, state.objective = point, certificate.objective
     if state.feasible is None:
-        closers = slice(0, len(program.graph.closer_edge))
-        reach = np.zeros(closers.stop)
-        state.feasible = program.feasible(np.maximum(state.y, 0.0), reach, closers)
-        state.objective = program.value(state.feasible)
+        state.feasible = state.program.plain_point(state.x)
+        state.objective = state.program.value(state.feasible)
     return certificate
 
 
@@ -203,12 +202,12 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges,
                 if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
                     workspace.commit(status=status, closing=None)
             else:
-                certificate = _close(program, problem, state, status)
+                certificate = _close(problem, state, status)
                 _commit_stop(workspace, problem, state, status, certificate)
             if finish and not workspace.answer:
-                _commit_answer(workspace, finish(edges, program, state, options, status == "interrupted"))
+                _commit_answer(workspace, finish(edges, state, options, status == "interrupted"))
         shutil.rmtree(workspace.scratch, ignore_errors=True)
-    return open_result(workspace, edges.restore)
+    return replace(open_result(workspace, edges.restore), zeros=edges.zeros)
 
 
 def load_edges(workspace: Workspace) -> Edges:
@@ -248,7 +247,7 @@ def _prepare(name, workspace, make, edges, weights, options, answers, restart) -
         write_array(workspace.graph, "weight", weights)
     flush(workspace.graph)
     rows = ConstraintStore()
-    state = State(program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
+    state = State(program, program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
     workspace.commit(
         write_generation=lambda group: _write_generation(group, state),
         problem=wanted,
@@ -283,7 +282,7 @@ def _session(name, workspace, program, limits, monitor) -> Iterator[tuple[Proble
     processes = options["oracle"] == "igraph"
     with worker_pool(workers, processes=processes) as pool, monitor.signals():
         if processes:
-            oracle: Any = IgraphOracle(program.graph, workspace.graph, (program.closing, program.rhs), pool)
+            oracle: Any = IgraphOracle(workspace.graph, (program.closing, program.rhs), pool)
         else:
             oracle = NumbaOracle(program.graph, pool, workers)
         problem = cycle_problem(name, program, oracle, monitor, options, lambda: workspace.generation)  # fmt: skip
@@ -292,13 +291,11 @@ def _session(name, workspace, program, limits, monitor) -> Iterator[tuple[Proble
 
 def _load_state(workspace: Workspace, program: CycleProgram, memory: int | None) -> State:
     manifest = workspace.manifest
-    edges = len(program.target)
-    y = read_array(workspace.generation, "y")
-    if y.shape != (edges,) or not np.isfinite(y).all():
-        raise WorkspaceError(f"{workspace.generation}: y is damaged; `ooc-pf solve --restart` starts again")
-    rows = ConstraintStore(memory, workspace.scratch).read(workspace.generation / "rows", edges)
+    program, y = load_point(workspace, program)
+    rows = ConstraintStore(memory, workspace.scratch).read(workspace.generation / "rows", len(y))
     certificate = manifest["certificate"]
     return State(
+        program=program,
         y=y,
         rows=rows,
         plan=manifest["plan"],
@@ -309,8 +306,30 @@ def _load_state(workspace: Workspace, program: CycleProgram, memory: int | None)
     )
 
 
+def load_point(workspace: Workspace, program: CycleProgram) -> tuple[CycleProgram, np.ndarray]:
+    """The committed y, and the program as it was: with the pairs that have a variable, around the same centre."""
+    group = workspace.generation
+    y = read_array(group, "y")
+    if program.pairs:
+        pairs = read_array(group, "pairs").reshape(-1, 2)
+        nodes = program.graph.nodes
+        if not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
+            raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")
+        program = program.with_pairs(pairs)
+    if program.step is not None:
+        program = replace(program, target=read_array(group, "target"))
+    for name, vector in (("y", y), ("target", program.target)):
+        if vector.shape != program.inverse.shape or not np.isfinite(vector).all():
+            raise WorkspaceError(f"{group}: {name} is damaged; `ooc-pf solve --restart` starts again")
+    return program, y
+
+
 def _write_generation(group: Path, state: State) -> None:
     write_array(group, "y", state.y)
+    if state.program.pairs:
+        write_array(group, "pairs", state.program.pairs.unlisted.ravel())
+    if state.program.step is not None:
+        write_array(group, "target", state.program.target)
     state.rows.write(group / "rows")
 
 
@@ -382,6 +401,6 @@ def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lam
         n_iter=manifest["iteration"],
         n_active=manifest["n_active"],
         history=workspace.history(),
-        blocks=lambda: read_blocks(workspace.generation / "rows", manifest["graph"]["edges"]),
+        blocks=lambda: read_blocks(workspace.generation / "rows", open_array(workspace.generation, "y").shape[0]),
         workspace=workspace.path,
     )

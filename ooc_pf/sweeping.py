@@ -10,11 +10,12 @@ import numpy as np
 from .constraints import TRAIL
 from .kernels.sweep import project_rows
 from .problem import State
-from .program import CycleProgram, sum_duals
+from .program import sum_duals
 
 
-def sweep_round(program: CycleProgram, state: State) -> float:
+def sweep_round(state: State) -> float:
     """A few sweeps over all rows and an extrapolation; returns the largest correction made by the last sweep."""
+    program = state.program
     for block in state.rows.blocks():
         block.trail[0] = block.dual
     residual = 0.0
@@ -27,11 +28,12 @@ def sweep_round(program: CycleProgram, state: State) -> float:
             state.y[block.table] = y
             block.trail[step] = block.dual
             residual = max(residual, moved)
-    _extrapolate(program, state)
+    _extrapolate(state)
     return residual
 
 
-def _extrapolate(program: CycleProgram, state: State) -> None:
+def _extrapolate(state: State) -> None:
+    program = state.program
     gram = np.zeros((TRAIL - 1, TRAIL - 1))
     for block in state.rows.blocks():
         steps = np.diff(block.trail, axis=0)
@@ -54,7 +56,7 @@ def _extrapolate(program: CycleProgram, state: State) -> None:
         return y, total
 
     y, total = mixed()
-    if program.bound(y, total) > program.bound(state.y, sum_duals(state.rows.blocks())):
+    if program.dual(y, total) > program.dual(state.y, sum_duals(state.rows.blocks())):
         for block in state.rows.blocks():
             block.dual[:] = np.maximum(mixture @ block.trail[1:], 0.0)
         state.y[:] = y

@@ -174,3 +174,21 @@ def clustering_cost(u, v, weight, labels):
         if w < 0 and together:
             cost -= w
     return cost
+
+
+def wang_weights(nodes, u, v):
+    """Weight of every pair with a common neighbour, by the definition."""
+    near = [set() for _ in range(nodes)]
+    for a, b in zip(u, v, strict=True):
+        near[a].add(int(b))
+        near[b].add(int(a))
+    found = {}
+    for a in range(nodes):
+        for b in range(a + 1, nodes):
+            common = len(near[a] & near[b])
+            if common:
+                jaccard = common / len(near[a] | near[b])
+                value = np.log((1 + jaccard - 0.05) / (1 - jaccard + 0.05))
+                away = np.sign(value) or (1.0 if b in near[a] else -1.0)
+                found[a, b] = value + 0.01 * away
+    return found

@@ -9,7 +9,7 @@ import ooc_pf as pf
 from ooc_pf.graph import build_graph
 from ooc_pf.kernels import trees
 from ooc_pf.oracle import Frozen, Scratch, lay_out
-from ooc_pf.problems.clustering import lp_bound
+from ooc_pf.program import linear_bound
 from tests import naive
 from tests.conftest import assert_same_bits
 
@@ -55,7 +55,7 @@ def test_lp_bound_is_the_best_scaling(seed):
     weight = rng.uniform(0.1, 2.0, 12)
     load = np.where(rng.random(12) < 0.3, 0.0, rng.uniform(0.0, 3.0, 12))
     duals = float(rng.uniform(0.1, 1.0) * load.sum())
-    found = lp_bound(weight, load, duals)
+    found = linear_bound(weight, load, duals)
     scales = np.linspace(0.0, 50.0, 20001)
     tried = scales * duals + np.minimum(0.0, weight[:, None] - scales * load[:, None]).sum(axis=0)
     assert found >= tried.max() - 1e-9
@@ -72,13 +72,13 @@ def test_trees_find_real_short_cycles(seed):
     graph = build_graph(u, v, nodes)
     if not len(graph.sources):
         return
-    arcs, _ = lay_out(graph, Frozen(x, x[graph.closer_edge]), None)
-    scratch = Scratch(graph.nodes, 1)
+    arcs, _ = lay_out(Frozen(graph, x, x[graph.closer_edge]), None)
+    scratch = Scratch(graph.nodes)
     near = np.repeat(graph.sources, np.diff(graph.closer_start))
     roots = rng.integers(0, graph.nodes, 3)
     forest = np.empty((3, graph.nodes, 3), np.int32)
     for k, root in enumerate(roots):
-        trees.grow_tree(root, 100.0, 0.0, 1, graph.arc_start, arcs, *scratch.labels[:4], forest[k])
+        trees.grow_tree(root, 100.0, 0.0, 1, graph.arc_start, arcs, *scratch.labels, forest[k])
     limit = np.full(len(near), 100.0)
     best, length = np.empty(len(near), np.int32), np.empty(len(near))
     trees.best_trees(near, graph.closer_node, limit, 0.0, x, forest, best, length)

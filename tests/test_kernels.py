@@ -17,12 +17,13 @@ seeds = st.integers(0, 2**32 - 1)
 
 def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, slots=None, buffers=(64, 512)):
     """Run the path kernel over all sources; with ``slots`` only that many arc pages are resident at a time."""
-    scratch = Scratch(graph.nodes, len(graph.closer_node))
+    scratch = Scratch(graph.nodes)
+    order = scratch.order(len(graph.closer_node))
     scratch._buffers(*buffers)
     reach, state = np.empty(len(limit)), np.zeros(paths.STATE_SIZE, np.int64)
     size = 1 << paths.PAGE_SHIFT
     pages = (len(graph.arc_node) >> paths.PAGE_SHIFT) + 1
-    whole, need = lay_out(graph, Frozen(x, limit), None)
+    whole, need = lay_out(Frozen(graph, x, limit), None)
     if slots is None:
         slot_of_page, arcs = np.arange(pages, dtype=np.int32), whole
     else:
@@ -32,7 +33,8 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, slots=None, b
     while code != paths.DONE:
         code = paths.advance(
             graph.sources, graph.closer_start, graph.closer_node, graph.closer_edge, limit, need, reach, hops,
-            keep_paths, 1e-12, graph.arc_start, slot_of_page, arcs, *scratch.labels, *scratch.rows, state,
+            keep_paths, 1e-12, graph.arc_start, slot_of_page, arcs, *scratch.labels, order, *scratch.best,
+            *scratch.rows, state,
         )  # fmt: skip
         count = state[paths.ROWS]
         ends = scratch.rows[0][:count]
@@ -181,9 +183,9 @@ def test_arcs_are_in_one_order_however_it_came_about(seed):
     x = np.round(rng.random(len(u)), 1)
     near = np.where(rng.random(len(u)) < 0.1, np.round(rng.random(len(u)), 1), x)
     limit = np.zeros(len(graph.closer_edge))
-    fresh, _ = lay_out(graph, Frozen(x, limit), None)
+    fresh, _ = lay_out(Frozen(graph, x, limit), None)
     for other in (rng.random(len(u)), near, x):
-        again, _ = lay_out(graph, Frozen(x, limit), lay_out(graph, Frozen(other, limit), None)[0])
+        again, _ = lay_out(Frozen(graph, x, limit), lay_out(Frozen(graph, other, limit), None)[0])
         assert np.array_equal(fresh, again)
     for node in range(graph.nodes):
         part = fresh[graph.arc_start[node] : graph.arc_start[node + 1]]

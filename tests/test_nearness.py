@@ -115,8 +115,9 @@ def test_igraph_engine_agrees(small, tmp_path):
 
 def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_path):
     from ooc_pf.arrays import read_array
+    from ooc_pf.cycles import freeze
     from ooc_pf.kernels.paths import UNLIMITED
-    from ooc_pf.oracle import Frozen, NumbaOracle, count_blocks, search_block_with_igraph
+    from ooc_pf.oracle import NumbaOracle, count_blocks, search_block_with_igraph
     from ooc_pf.parallel import worker_pool
     from ooc_pf.problems.nearness import nearness_program
     from ooc_pf.solving import load_edges, load_program
@@ -128,11 +129,11 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     x = np.maximum(read_array(place.generation, "y"), 0.0)
     with worker_pool(1, processes=False) as pool:
         found = NumbaOracle(program.graph, pool, 1).find(
-            Frozen(x, program.limit(x)), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
+            freeze(program, x), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
             slack=1e-12, tick=lambda: True,
         )  # fmt: skip
     parts = [
-        search_block_with_igraph(str(place.graph), str(place.generation), "y", (1.0, 0.0), block, 1e-12)
+        search_block_with_igraph(str(place.graph), str(place.generation), "y", (1.0, 0.0, -np.inf), block, 1e-12)
         for block in range(count_blocks(program.graph))
     ]
     assert np.concatenate([part.reach for part in parts]) == pytest.approx(found.reach, abs=1e-12)

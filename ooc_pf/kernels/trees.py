@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import inlined, kernel
-from .paths import BUCKETS, EDGE, HOPS, NOWHERE, PARENT, PLACE, QUEUED, STATE_SIZE, TOUCHED, _label, _take
+from .paths import BUCKETS, EDGE, HOPS, NOWHERE, PARENT, PLACE, QUEUED, RELAXED, STATE_SIZE, TOUCHED, _label, _take
 from .ragged import _mix
 
 
@@ -18,7 +18,8 @@ def grow_tree(root, radius, penalty, seed, arc_start, arcs, dist, label, head, t
     """Grow a shortest-path tree from ``root`` up to ``radius``, and clear the scratch again.
 
     Each arc costs between one and two ``penalty`` more than its length: paths get short, and differ between seeds.
-    ``tree`` (int32[nodes, 3]) receives hops, parent and parent edge; hops -1 where the tree does not reach.
+    ``tree`` (int32[nodes, 3]) receives hops, parent and parent edge; hops -1 where the tree does not reach. Returns how
+    many arcs were looked at.
     """
     state = np.zeros(STATE_SIZE, np.int64)
     scale = BUCKETS / radius
@@ -29,6 +30,7 @@ def grow_tree(root, radius, penalty, seed, arc_start, arcs, dist, label, head, t
         for arc in range(arc_start[node], arc_start[node + 1]):
             if dist[node] + arcs[arc].length >= radius:
                 break
+            state[RELAXED] += 1
             far, edge = arcs[arc].node, arcs[arc].edge
             length = dist[node] + arcs[arc].length + penalty * (1.0 + _noise(edge, seed))
             if length < dist[far] and length < radius:
@@ -40,6 +42,7 @@ def grow_tree(root, radius, penalty, seed, arc_start, arcs, dist, label, head, t
         dist[node] = np.inf
         label[node, PLACE] = NOWHERE
     head[:] = -1
+    return state[RELAXED]
 
 
 @inlined

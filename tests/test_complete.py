@@ -1,0 +1,205 @@
+"""Clustering of complete graphs that are never listed, and the linear program."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ooc_pf as pf
+from ooc_pf.constraints import ConstraintStore, Rows
+from ooc_pf.cycles import freeze
+from ooc_pf.inputs import Edges
+from ooc_pf.kernels.paths import UNLIMITED
+from ooc_pf.oracle import NumbaOracle, count_blocks
+from ooc_pf.parallel import worker_pool
+from ooc_pf.problem import State
+from ooc_pf.problems.clustering import clustering_program
+from tests import naive
+from tests.conftest import assert_same_bits
+
+GRAPHS = Path(__file__).parents[2] / "shared" / "data" / "cc_lp"
+
+
+def random_listed(rng, nodes, edges):
+    u, v = naive.random_graph(rng, nodes, edges)
+    return u, v, rng.normal(0.4, 1.0, len(u))
+
+
+def spelled_out(u, v, weight, nodes, base):
+    """All pairs, the listed ones first."""
+    listed = {(int(a), int(b)) for a, b in zip(u, v, strict=True)}
+    rest = np.array([(a, b) for a in range(nodes) for b in range(a + 1, nodes) if (a, b) not in listed], np.int64)
+    rest = rest.reshape(-1, 2)
+    return np.append(u, rest[:, 0]), np.append(v, rest[:, 1]), np.append(weight, np.full(len(rest), base))
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 1.0, None]), st.sampled_from([-0.1, -1.0]))
+@settings(max_examples=30, deadline=None)
+def test_implicit_pairs_count_as_if_they_were_listed(seed, gamma, base):
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(3, 8))
+    u, v, weight = random_listed(rng, nodes, int(rng.integers(2, 14)))
+    nodes = int(v.max()) + 1
+    result = pf.correlation_clustering((u, v, weight), gamma=gamma, base=base, tol=1e-8, workers=1)
+    whole = spelled_out(u, v, weight, nodes, base)
+    linear = naive.clustering_lp(nodes, *whole)
+    value = linear if gamma is None else naive.clustering_qp(nodes, *whole, gamma)[1]
+    assert result.converged
+    assert result.objective == pytest.approx(value, rel=1e-6, abs=1e-6)
+    assert result.lower_bound <= value + 1e-6
+    assert result.lp_lower_bound <= linear + 1e-7
+    best = min(naive.clustering_cost(*whole, labels) for labels in naive.partitions(nodes))
+    assert result.cost == pytest.approx(naive.clustering_cost(*whole, result.labels))
+    assert best - 1e-9 <= result.cost <= best * 1.05 + 1e-9
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_search_finds_every_close_pair_once(seed):
+    """The discovering kernel against distances by the textbook."""
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(3, 12))
+    u, v, weight = random_listed(rng, nodes, int(rng.integers(2, 25)))
+    nodes = int(v.max()) + 1
+    program = clustering_program(1.0, -0.3)(Edges(u, v, weight, nodes, lambda x: x), None, None)
+    x = np.round(rng.random(len(u)), 1)
+    with worker_pool(1, processes=False) as pool:
+        found = NumbaOracle(program.graph, pool, 1).find(
+            freeze(program, x), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1, slack=1e-9,
+            tick=lambda: True,
+        )  # fmt: skip
+    attractive = weight > 0
+    distance = naive.distances(nodes, u[attractive], v[attractive], x[attractive])
+    listed = {(int(a), int(b)) for a, b in zip(u, v, strict=True)}
+    near = {(a, b) for a in range(nodes) for b in range(a + 1, nodes) if distance[a, b] < 1 - 1e-9} - listed
+    assert len(found.pairs) == len(near)
+    assert {(int(a), int(b)) for a, b in found.pairs} == near
+    ends = np.concatenate((np.column_stack((u, v)), found.pairs))
+    for edge, reach in zip(found.edge, found.reach, strict=True):
+        limit = 1.0 - (x[edge] if edge < len(u) else 0.0)
+        assert reach == pytest.approx(min(limit, distance[tuple(ends[edge])]), abs=1e-12)
+    for i in range(len(found.rows)):
+        row = found.rows.edges[found.rows.start[i] : found.rows.start[i + 1]]
+        _, uses = np.unique(ends[row], return_counts=True)
+        assert (uses == 2).all()
+
+
+@pytest.fixture
+def communities(rng):
+    """Three groups, dense inside."""
+    group = np.arange(45) % 3
+    u, v = np.triu_indices(45, 1)
+    linked = rng.random(len(u)) < np.where(group[u] == group[v], 0.6, 0.08)
+    return u[linked], v[linked], rng.uniform(0.5, 1.5, linked.sum())
+
+
+@pytest.mark.parametrize("gamma", [1.0, None])
+def test_memory_disk_workers_and_restart_give_the_same_bits(communities, gamma, tmp_path):
+    options = {"gamma": gamma, "base": -0.4, "tol": 1e-6}
+    whole = pf.correlation_clustering(communities, **options, workers=1)
+    assert whole.converged and whole.n_iter > 5
+    assert_same_bits(whole, pf.correlation_clustering(communities, **options, workers=3))
+    result = pf.correlation_clustering(communities, **options, workspace=tmp_path / "run.pf", max_iter=2)
+    while not result.converged:
+        result = pf.resume(tmp_path / "run.pf", max_iter=3)
+    assert_same_bits(whole, result)
+    assert np.array_equal(whole.labels, result.labels)
+    assert whole.summary() | {"workspace": None} == result.summary() | {"workspace": None}
+    for oracle in ("igraph", "numba"):
+        report = pf.verify(tmp_path / "run.pf", oracle=oracle)
+        assert report["violation_of_x"] <= 1e-12
+        assert report["objective"] == pytest.approx(whole.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [1.0, None])
+def test_igraph_engine_agrees(communities, gamma):
+    options = {"gamma": gamma, "base": -0.4, "tol": 1e-6}
+    igraph = pf.correlation_clustering(communities, oracle="igraph", workers=2, **options)
+    numba = pf.correlation_clustering(communities, **options)
+    assert igraph.objective == pytest.approx(numba.objective, rel=1e-5)
+
+
+def test_a_run_that_stops_at_once_has_a_valid_answer(communities):
+    result = pf.correlation_clustering(communities, base=-0.4, max_time=0)
+    assert result.status == "time_limit"
+    assert result.lower_bound <= result.objective < np.inf
+    done = pf.correlation_clustering(communities, base=-0.4, max_iter=0)
+    assert done.status == "iteration_limit"
+    assert np.isfinite(done.violation)
+
+
+def test_pairs_lose_their_variable_with_their_last_row():
+    u, v = np.arange(5), np.arange(1, 6)  # a path of attractive edges
+    program = clustering_program(1.0, -0.3)(Edges(u, v, np.ones(5), 6, lambda x: x), None, None)
+    state = State(program, program.target.copy(), ConstraintStore(), {})
+    state.admit(np.array([[0, 2], [1, 3], [2, 4], [0, 3]], np.int32))
+    state.rows.append(Rows(np.array([0, 3, 6]), np.array([5, 0, 1, 7, 2, 3], np.int32)))
+    for block in state.rows.blocks():
+        block.dual[:] = [0.0, 0.25]
+    state.y = state.program.rebuild((block, block.dual) for block in state.rows.blocks())
+    before = state.program.bound(state.y, 0.25)
+    state.rows.forget()
+    state.dismiss()
+    assert state.program.pairs.unlisted.tolist() == [[2, 4]]
+    assert len(state.y) == len(state.program.target) == 6
+    (block,) = state.rows.blocks()
+    assert block.rows.edges.tolist() == [5, 2, 3]
+    assert np.array_equal(state.y, state.program.rebuild([(block, block.dual)]))
+    assert state.program.bound(state.y, 0.25) == pytest.approx(before)
+    assert state.rows.append(Rows(np.array([0, 3]), np.array([5, 2, 3], np.int32))) == 0  # known under its new number
+
+
+@pytest.mark.parametrize("base", [0.5, np.nan, -np.inf, "x"])
+def test_bad_base_is_named(communities, base):
+    with pytest.raises(pf.InputError, match="base must be a finite number that is not positive"):
+        pf.correlation_clustering(communities, base=base)
+
+
+def test_base_zero_is_no_base(communities):
+    assert_same_bits(pf.correlation_clustering(communities, base=0), pf.correlation_clustering(communities))
+
+
+def test_zero_weights_are_counted_and_get_the_base(communities):
+    u, v, weight = communities
+    with_zero = weight.copy()
+    with_zero[:5] = 0.0
+    result = pf.correlation_clustering((u, v, with_zero), base=-0.4)
+    assert result.zeros == 5
+    alone = pf.correlation_clustering((u[5:], v[5:], weight[5:]), base=-0.4)
+    assert result.objective == alone.objective
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_wang_weights_follow_the_formula(seed):
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(3, 25))
+    u, v = naive.random_graph(rng, nodes, int(rng.integers(2, 60)))
+    (a, b), weight, base = pf.wang_weights(v, u, nodes)
+    expected = naive.wang_weights(nodes, u, v)
+    assert base == pytest.approx(np.log(0.95 / 1.05))
+    assert {(int(i), int(j)) for i, j in zip(a, b, strict=True)} == set(expected)
+    assert weight == pytest.approx([expected[i, j] for i, j in zip(a.tolist(), b.tolist(), strict=True)])
+    with pytest.raises(pf.InputError, match="n must be larger"):
+        pf.wang_weights(u, v, int(v.max()))
+
+
+KNOWN = {"KarateA": 38.5, "dolphinsA": 79.5, "lesmisA": 91.5, "footballA": 273.0}
+
+
+@pytest.mark.skipif(not GRAPHS.exists(), reason="public graphs not at hand")
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_optima_of_the_linear_program(name):
+    pairs = np.loadtxt(GRAPHS / f"{name}.txt", dtype=np.int64, comments="#")[:, :2]
+    _, pairs = np.unique(pairs, return_inverse=True)
+    pairs = np.unique(np.sort(pairs.reshape(-1, 2), axis=1), axis=0)
+    u, v = pairs[pairs[:, 0] < pairs[:, 1]].T
+    result = pf.correlation_clustering((u, v, np.ones(len(u))), base=-1.0, gamma=None, tol=1e-6)
+    assert result.lower_bound <= KNOWN[name] + 1e-9 <= result.objective + 2e-9
+    assert result.gap <= 1e-6
+    if name == "KarateA":
+        (a, b), weight, base = pf.wang_weights(u, v)
+        wang = pf.correlation_clustering((a, b, weight), base=base, gamma=None, tol=1e-8)
+        assert wang.objective == pytest.approx(20.140386596299, rel=1e-9)
