@@ -6,10 +6,12 @@ from typing import Any
 
 from .arrays import read_array
 from .errors import InputError, WorkspaceError
+from .pages import Pool
+from .persist import MakeProgram, load_edges, open_result
 from .problems.clustering import clustering_program, correlation_clustering
 from .problems.nearness import metric_nearness, nearness_program
 from .result import Result
-from .solving import MakeProgram, check_tol, load_edges, open_result
+from .solving import check_tol
 from .verify import verify_cycles
 from .workspace import Workspace, read_steadily
 
@@ -66,20 +68,22 @@ def open_workspace(workspace: str | Path) -> Result:
     return read_steadily(workspace, open_result)
 
 
-def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None = None) -> dict[str, Any]:
+def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None = None,
+           memory: int | str | None = None) -> dict[str, Any]:  # fmt: skip
     """Recompute what a workspace claims, from its edges and duals alone; raises WorkspaceError where it does not hold.
 
-    ``oracle`` is the engine for the complete search: "igraph" is independent of the one that usually solves, "numba"
-    is faster. With ``workers`` above one igraph works in processes, and a script needs the usual
-    ``if __name__ == "__main__":`` guard.
+    ``oracle`` is the engine for the complete search: "igraph" is independent of the one that usually solves, but takes
+    the whole graph in; "numba" is faster and keeps within ``memory``. With ``workers`` above one igraph works in
+    processes, and a script needs the usual ``if __name__ == "__main__":`` guard.
     """
 
     def check(place: Workspace) -> dict[str, Any]:
-        load_edges(place)
         if place.manifest["problem"] is None:
+            load_edges(place, Pool())
             return {"status": place.manifest["status"]}
         held = _held_problem(place)
-        report = verify_cycles(place, PROGRAMS[held["name"]](held["options"]), oracle=oracle, workers=workers)
+        make = PROGRAMS[held["name"]](held["options"])
+        report = verify_cycles(place, make, oracle=oracle, workers=workers, memory=memory)
         return {"status": place.manifest["status"], **report}
 
     return read_steadily(workspace, check)

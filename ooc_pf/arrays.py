@@ -1,5 +1,6 @@
 """Vectors on disk: chunked, checksummed, written once and in order."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,20 @@ from zarr.codecs import BytesCodec, Crc32cCodec
 
 from .errors import WorkspaceError
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 1 << 20
 
 
 def write_array(group: Path, name: str, values: np.ndarray) -> None:
     """Write a whole vector as ``group/name``."""
     with ArrayWriter(group, name, values.dtype) as writer:
         writer.append(values)
+
+
+def write_parts(group: Path, name: str, parts: Iterable[np.ndarray], dtype: Any) -> None:
+    """Write a vector that comes in consecutive parts."""
+    with ArrayWriter(group, name, dtype) as writer:
+        for part in parts:
+            writer.append(part)
 
 
 def open_array(group: Path, name: str) -> zarr.Array:
@@ -38,6 +46,13 @@ def read_array(group: Path, name: str, start: int = 0, stop: int | None = None) 
         return np.asarray(array[start:stop])
     except Exception as error:
         raise WorkspaceError(f"{group / name}: cannot be read, the file is damaged ({error})") from error
+
+
+def read_parts(group: Path, name: str) -> Iterator[np.ndarray]:
+    """The vector ``group/name``, a chunk at a time."""
+    array = open_array(group, name)
+    for start in range(0, array.shape[0], array.chunks[0]):
+        yield read_array(group, name, start, start + array.chunks[0])
 
 
 class ArrayWriter:

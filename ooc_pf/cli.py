@@ -68,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--problem", choices=sorted(api.SOLVERS), default="nearness")
     sub.add_argument("--oracle", choices=("numba", "igraph"), default="numba", help="engine that finds violated cycles")
     sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--external", action=argparse.BooleanOptionalAction, default=None,
+                     help="lay the graph out for disk, not memory (default: above four million edges)")  # fmt: skip
     sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
     sub.add_argument("--tol", type=float, default=argparse.SUPPRESS,
                      help="relative gap and violation to reach (nearness 1e-6, clustering 1e-2)")  # fmt: skip
@@ -86,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("verify", _verify, "recompute everything a workspace claims")
     sub.add_argument("--oracle", choices=("igraph", "numba"), default="igraph", help="engine of the complete search")
     sub.add_argument("--workers", type=int)
+    sub.add_argument("--memory", help="budget, like 500MB or 2GiB (with --oracle numba)")
 
     sub = command("export", _export, "write the answer to a csv, parquet or npz file")
     sub.add_argument("target", metavar="FILE")
@@ -131,7 +134,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _solve(args: argparse.Namespace) -> int:
-    options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart")}
+    options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart", "external")}
     options |= {name: value for name, value in vars(args).items() if name in ("tol", "gamma", "base")}
     return _finish(args, api.solve(args.workspace, **options, **_limits(args)))
 
@@ -205,7 +208,7 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    report = api.verify(args.workspace, oracle=args.oracle, workers=count_workers(args.workers))
+    report = api.verify(args.workspace, oracle=args.oracle, workers=count_workers(args.workers), memory=args.memory)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in report.items())
     _say(args, {"verified": True, **report}, f"verified: {facts}")
     return 0

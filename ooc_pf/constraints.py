@@ -5,7 +5,6 @@ block's part of y once, works on small contiguous arrays, and scatters it back. 
 budget wait on disk between visits.
 """
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,9 @@ import numpy as np
 from .arrays import ArrayWriter, read_array, write_array
 from .errors import BudgetError, WorkspaceError
 from .kernels.ragged import keep_rows, row_keys
+from .pages import Pool
 
-BLOCK_ROWS = 1 << 16
+BLOCK_ROWS = 1 << 15
 TRAIL = 6  # duals of this many sweeps are at hand for extrapolation
 
 
@@ -100,6 +100,41 @@ class RowBlock:
         return self
 
 
+@dataclass(frozen=True)
+class Spilled:
+    """Where a block waits: a file of the pool, an offset, and the lengths of its fields, those that change first."""
+
+    file: int
+    offset: int
+    lengths: tuple[int, ...]
+
+    ORDER = ("dual", "table", "start", "index", "key")
+
+    def write(self, pool: Pool, block: RowBlock) -> int:
+        """Write all of the block; returns how many bytes that took."""
+        self.write_changes(pool, block)
+        at = self.offset + block.trail.nbytes + block.dual.nbytes
+        for field in self.ORDER[1:]:
+            values = getattr(block, field)
+            pool.write(self.file, at, values)
+            at += -(-values.nbytes // 8) * 8
+        return at - self.offset
+
+    def write_changes(self, pool: Pool, block: RowBlock) -> None:
+        pool.write(self.file, self.offset, block.trail)
+        pool.write(self.file, self.offset + block.trail.nbytes, block.dual)
+
+    def read(self, pool: Pool) -> RowBlock:
+        rows = self.lengths[0]
+        trail = pool.read(self.file, self.offset, TRAIL * rows, np.dtype(np.float64)).reshape(TRAIL, rows)
+        at, found = self.offset + trail.nbytes, {}
+        for field, length in zip(self.ORDER, self.lengths, strict=True):
+            dtype = np.dtype(RowBlock.DTYPES[RowBlock.FIELDS.index(field)])
+            found[field] = pool.read(self.file, at, length, dtype)
+            at += -(-found[field].nbytes // 8) * 8
+        return RowBlock(**found, trail=trail)
+
+
 class ConstraintStore:
     """An ordered list of row blocks under a memory budget.
 
@@ -107,18 +142,15 @@ class ConstraintStore:
     ----------
     memory : int or None
         Bytes the blocks may keep resident; None means no limit.
-    scratch : Path or None
-        Where blocks beyond the budget wait. None: there is no such place, and running out is an error.
+    pool : Pool or None
+        Has files in which blocks beyond the budget wait. Without one running out is an error.
     """
 
-    def __init__(self, memory: int | None = None, scratch: Path | None = None):
-        self._memory, self._scratch = memory, scratch
-        self._blocks: list[RowBlock | Path] = []
-        self._resident = 0
-        self._spilled = 0
-        self.n_rows = 0
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+    def __init__(self, memory: int | None = None, pool: Pool | None = None):
+        self._memory, self._pool = memory, pool
+        self._blocks: list[RowBlock | Spilled] = []
+        self._file: int | None = None
+        self._resident = self._used = self.n_rows = 0
 
     def __len__(self) -> int:
         return self.n_rows
@@ -130,37 +162,36 @@ class ConstraintStore:
             if isinstance(held, RowBlock):
                 yield held
             else:
-                block = _read_block(held)
+                block = held.read(self._pool)
                 yield block
-                _write_changes(held, block)
+                held.write_changes(self._pool, block)
 
     def _put(self, blocks: Iterator[RowBlock]) -> None:
         """Replace the content by ``blocks``, which may be drawn from the present content."""
-        stale = [held for held in self._blocks if isinstance(held, Path)]
-        fresh: list[RowBlock | Path] = []
-        self._resident = self.n_rows = 0
+        stale, self._file = self._file, None
+        fresh: list[RowBlock | Spilled] = []
+        self._resident = self._used = self.n_rows = 0
         for block in blocks:
             self.n_rows += len(block.dual)
             fresh.append(self._hold(block))
         self._blocks = fresh
-        for path in stale:
-            shutil.rmtree(path)
+        if stale is not None:
+            self._pool.close_file(stale)
 
-    def _hold(self, block: RowBlock) -> RowBlock | Path:
+    def _hold(self, block: RowBlock) -> "RowBlock | Spilled":
         if self._memory is None or self._resident + block.nbytes <= self._memory:
             self._resident += block.nbytes
             return block
-        if self._scratch is None:
+        if self._pool is None or not self._pool.has_room:
             raise BudgetError(
                 f"the remembered rows need more than the {self._memory:,} bytes left for them; "
                 "give more memory=, or a workspace= where they can wait on disk"
             )
-        self._spilled += 1
-        path = self._scratch / f"{self._spilled:08d}.zarr"
-        for field in ("table", "start", "index", "key"):
-            write_array(path, field, getattr(block, field))
-        _write_changes(path, block)
-        return path
+        if self._file is None:
+            self._file = self._pool.open_file()
+        held = Spilled(self._file, self._used, tuple(len(getattr(block, field)) for field in Spilled.ORDER))
+        self._used += held.write(self._pool, block)
+        return held
 
     def append(self, rows: Rows) -> int:
         """Remember the rows that are not here yet, with dual 0; returns how many those were."""
@@ -219,18 +250,6 @@ def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
         parts = [read_array(group, f, a, b) for f, a, b in zip(RowBlock.FIELDS, begin, end, strict=True)]
         yield RowBlock.of(*parts).check(edges, str(group))
         begin = end
-
-
-def _read_block(path: Path) -> RowBlock:
-    block = RowBlock.of(*(read_array(path, field) for field in RowBlock.FIELDS))
-    block.trail[:] = read_array(path, "trail").reshape(block.trail.shape)
-    return block
-
-
-def _write_changes(path: Path, block: RowBlock) -> None:
-    for field in ("dual", "trail"):
-        shutil.rmtree(path / field, ignore_errors=True)
-        write_array(path, field, getattr(block, field).ravel())
 
 
 def _without_zeros(block: RowBlock) -> RowBlock:

@@ -1,16 +1,19 @@
 """The oracle's schedule and the engine's record for programs over cycles."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .certificate import Certificate
+from .constraints import Rows
 from .kernels.paths import UNLIMITED
 from .monitor import Monitor
 from .oracle import Found, Frozen, count_blocks
-from .problem import Problem, State
-from .program import CycleProgram, sum_duals
+from .pages import Vector
+from .problem import Pass, Problem, State
+from .program import CycleProgram, nonnegative, sum_duals
 from .sweeping import TRAIL, sweep_round
 
 CERTIFY = "certify"
@@ -40,11 +43,34 @@ class Stage:
     pays: float
 
 
-def freeze(program: CycleProgram, x: np.ndarray, address: Any = None) -> Frozen:
+def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
     """The point the oracle looks at."""
     graph = program.graph
     known = program.pairs.by_lower_end(graph.nodes) if program.pairs else None
-    return Frozen(graph, x, program.limit(x, graph.closer_edge), program.beyond, known, address)
+    return Frozen(graph, y, program.limit, program.beyond, known, address)
+
+
+def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: int,
+         point: Vector | None) -> tuple[Found, float]:  # fmt: skip
+    """Take in what a search brings, batch by batch: the rows, at most so many, and the largest violation.
+
+    ``point``, which begins as max(y, 0), is made feasible on the way for all edges looked at; of pairs that are new,
+    the reach stays with what was found.
+    """
+    parts, held, worst = [], 0, 0.0
+    for found in batches:
+        old = found.edge >= 0
+        edge, reach = found.edge[old], found.reach[old]
+        worst = max(worst, float(found.violation.max(initial=0.0)))
+        if point is not None:
+            worst = max(worst, float((program.limit(np.maximum(y.take(edge), 0.0)) - reach).max(initial=0.0)))
+            point.put(edge, program.within(reach))
+        found = replace(found, edge=found.edge[~old], reach=found.reach[~old])
+        if held + len(found.rows) > most_rows:
+            found = found.without_rows()
+        held += len(found.rows)
+        parts.append(found)
+    return Found.join(parts).numbered(y.size), worst
 
 
 def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, options: dict[str, Any],
@@ -61,53 +87,57 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
     blocks, slack = count_blocks(program.graph), program.slack
 
     def wave_size(stage: Stage) -> int:
-        return max(1, -(-blocks // stage.waves))
+        if stage.name == CERTIFY:
+            return max(1, blocks)
+        return max(1, min(-(-blocks // stage.waves), settings["most_blocks"]))
 
-    def find(state: State) -> Found:
+    def find(state: State) -> Pass:
         stage = stages[state.plan["stage"]]
-        first = state.plan["wave"] * wave_size(stage)
-        part = range(blocks)[first : first + wave_size(stage)]
         if stage.hops < 0:
             return find_by_trees(state)
+        first = state.plan["wave"] * wave_size(stage)
+        part = range(blocks)[first : first + wave_size(stage)]
+        complete = len(part) == blocks and stage.hops == 0
         rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": slack}
         address = generation() and (generation(), "y")
         with monitor.timed("oracle"), monitor.bar(stage.name, len(part)) as tick:
-            found = oracle.find(freeze(state.program, state.x, address), part, tick=tick, **rules)
+            point = nonnegative(state.y, state.pool) if complete else None
+            batches = oracle.find(freeze(state.program, state.y, address), part, tick=tick, **rules)
+            found, worst = look(state.program, state.y, batches, settings["most_rows"], point)
         state.admit(found.pairs)
-        return worthwhile(found)
+        if not complete:
+            return Pass(worthwhile(found), worst, found.relaxed)
+        if len(found.pairs):
+            point = Vector.of(np.concatenate((point.whole, state.program.within(found.reach))))
+        certificate = Certificate(state.program.value(point), bound(state), worst, program.scale)
+        return Pass(worthwhile(found), worst, found.relaxed, certificate, point)
 
-    def worthwhile(found: Found) -> Found:
-        """Without the rows whose violation hardly counts yet: they would only make the sweeps longer."""
+    def worthwhile(found: Found) -> Rows:
+        """The rows without those whose violation hardly counts yet: they would only make the sweeps longer."""
         least = FLOOR * min(float(found.violation.max(initial=0.0)), tol * program.scale)
-        keep = found.violation >= least
-        return replace(found, rows=found.rows.select(keep), violation=found.violation[keep])
+        return found.rows.select(found.violation >= least)
 
-    def find_by_trees(state: State) -> Found:
-        closers = state.program.graph.closer_node
+    def find_by_trees(state: State) -> Pass:
+        closers = state.program.graph.closer_node.whole
         if not len(closers):
-            return Found.join([], complete=False)
+            return Pass(Rows.empty(), 0.0)
         dice = np.random.default_rng([options["seed"], state.iteration])
         roots = closers[dice.integers(0, len(closers), settings["trees"])]
         with monitor.timed("oracle"), monitor.bar("trees", len(roots)) as tick:
-            frozen = freeze(state.program, state.x)
+            frozen = freeze(state.program, state.y)
             # A detour of a few arcs more is worth finding only once the violations are of that size.
             penalty = settings["penalty"] * min(1.0, 3.0 * state.plan["last"])
-            return oracle.find_by_trees(frozen, roots, penalty=penalty, slack=slack, tick=tick)
+            found = oracle.find_by_trees(frozen, roots, penalty=penalty, slack=slack, tick=tick)
+        return Pass(found.rows, float(found.violation.max(initial=0.0)), found.relaxed)
 
-    def measure(state: State, found: Found) -> tuple[Certificate, np.ndarray]:
-        program, x = state.program, state.x
-        point = program.feasible(x, found.edge, found.reach)
-        violation = float((program.limit(x, found.edge) - found.reach).max(initial=0.0))
-        return Certificate(program.value(point), bound(state), violation, program.scale), point
-
-    def sweep(state: State, found: Found) -> dict[str, Any]:
+    def sweep(state: State, found: Pass) -> dict[str, Any]:
         counts = {"sweeps": 0, "projections": 0}
         if program.pairs:
             counts["pairs"] = len(state.program.pairs.unlisted)
         stage = stages[state.plan["stage"]]
         if stage.name != CERTIFY and not len(found.rows):
             return counts
-        enough = max(0.02 * float(found.violation.max(initial=0.0)), 0.01 * tol * state.program.scale)
+        enough = max(0.02 * found.worst, 0.01 * tol * state.program.scale)
         for _ in range(stage.rounds):
             residual = sweep_round(state)
             counts["sweeps"] += TRAIL - 1
@@ -126,11 +156,11 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
     def bound(state: State) -> float:
         return state.program.bound(state.y, sum_duals(state.rows.blocks()) if state.program.rhs else 0.0)
 
-    def plan(state: State, found: Found, before: float, after: float) -> dict[str, Any]:
+    def plan(state: State, found: Pass, before: float, after: float) -> dict[str, Any]:
         now = state.plan
         stage = stages[now["stage"]]
         began = before if now["wave"] == 0 else now["began"]
-        worst = max(now["worst"], float(found.violation.max(initial=0.0)))
+        worst = max(now["worst"], found.worst)
         if (now["wave"] + 1) * wave_size(stage) < blocks:
             return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
         if stage.name == order[-1]:
@@ -143,7 +173,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))
         return first_plan(stage.name if pays else order[order.index(stage.name) + 1], worst)
 
-    return Problem(name, find, measure, sweep, forget, bound, plan)
+    return Problem(name, find, sweep, forget, bound, plan)
 
 
 def first_plan(stage: str, last: float = 1.0) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from .certificate import converged
 from .monitor import Monitor
-from .oracle import Found, SearchStopped
-from .problem import Problem, State
+from .oracle import SearchStopped
+from .problem import Pass, Problem, State
 
 Commit = Callable[[State, dict[str, Any], str], None]
 
@@ -29,9 +29,9 @@ def run(problem: Problem, state: State, *, tol: float, max_iter: int | None, mon
         except SearchStopped:
             return monitor.stop_reason or "interrupted"
         record = {"iteration": state.iteration + 1, "stage": state.plan["stage"], "found": len(found.rows)}
-        record |= {"worst": float(found.violation.max(initial=0.0)), "relaxed": found.relaxed}
-        if found.complete:
-            record |= certify(problem, state, found, tol)
+        record |= {"worst": found.worst, "relaxed": found.relaxed}
+        if found.certificate:
+            record |= certify(state, found, tol)
         if converged(state.certificate, tol):
             record |= {"added": 0, "forgotten": 0, "lower_bound": bound, "kept": len(state.rows)}
         else:
@@ -51,13 +51,15 @@ def run(problem: Problem, state: State, *, tol: float, max_iter: int | None, mon
     return "converged"
 
 
-def certify(problem: Problem, state: State, found: Found, tol: float) -> dict[str, float]:
+def certify(state: State, found: Pass, tol: float) -> dict[str, float]:
     """Take in what a complete search proves.
 
     The best feasible point is kept, and at the end the last one: it depends on the duals alone, not on when the run
     was stopped and looked at.
     """
-    state.certificate, point = problem.measure(state, found)
+    state.certificate, idle = found.certificate, found.point
     if state.certificate.objective <= state.objective or converged(state.certificate, tol):
-        state.feasible, state.objective = point, state.certificate.objective
+        idle, state.feasible, state.objective = state.feasible, found.point, state.certificate.objective
+    if idle is not None:
+        idle.close()
     return state.certificate.as_dict()

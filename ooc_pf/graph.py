@@ -12,8 +12,9 @@ import igraph
 import numpy as np
 from scipy import sparse
 
-from .arrays import read_array, write_array
+from .arrays import open_array, read_array, read_parts, write_parts
 from .errors import InputError
+from .pages import Pool, Vector
 
 
 @dataclass(frozen=True)
@@ -22,31 +23,62 @@ class Graph:
 
     Attributes
     ----------
-    arc_start : int64[nodes + 1]; arc_node, arc_edge : int32[arcs]
+    arc_start : int64[nodes + 1]; arc_node, arc_edge : Vector int32[arcs]
         Arcs of split node i are ``arc_start[i]:arc_start[i + 1]``.
-    sources : int32[s]; closer_start : int64[s + 1]; closer_node, closer_edge : int32[closers]
+    sources : int32[s]; closer_start : int64[s + 1]; closer_node, closer_edge : Vector int32[closers]
         Closing edges, each listed once, under the end it is searched from.
     """
 
     arc_start: np.ndarray
-    arc_node: np.ndarray
-    arc_edge: np.ndarray
+    arc_node: Vector
+    arc_edge: Vector
     sources: np.ndarray
     closer_start: np.ndarray
-    closer_node: np.ndarray
-    closer_edge: np.ndarray
+    closer_node: Vector
+    closer_edge: Vector
+
+    VECTORS = ("arc_node", "arc_edge", "closer_node", "closer_edge")
+
+    @classmethod
+    def of(cls, *arrays: np.ndarray) -> "Graph":
+        """A graph from arrays in memory."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(Vector.of(a) if name in cls.VECTORS else a for name, a in zip(names, arrays, strict=True)))
 
     @property
     def nodes(self) -> int:
         return len(self.arc_start) - 1
 
+    @property
+    def arcs(self) -> int:
+        return self.arc_node.size
+
+    @property
+    def closers(self) -> int:
+        return self.closer_node.size
+
     def write(self, group: Path) -> None:
         for field in fields(self):
-            write_array(group, field.name, getattr(self, field.name))
+            value = getattr(self, field.name)
+            parts = (part for _, part in value.spans()) if field.name in self.VECTORS else [value]
+            write_parts(group, field.name, parts, value.dtype)
 
     @classmethod
-    def read(cls, group: Path) -> "Graph":
-        return cls(*(read_array(group, field.name) for field in fields(cls)))
+    def read(cls, group: Path, pool: Pool | None = None) -> "Graph":
+        """The graph that `write` or `build_external_graph` wrote, its vectors as the pool has them."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(
+            read_vector(group, name, pool) if name in cls.VECTORS else read_array(group, name) for name in names
+        ))  # fmt: skip
+
+
+def read_vector(group: Path, name: str, pool: Pool | None = None) -> Vector:
+    """``group/name`` as a vector, whole or in pages."""
+    array = open_array(group, name)
+    size, parts = array.shape[0], read_parts(group, name)
+    if pool is None or pool.whole:
+        return Vector.of(read_array(group, name))
+    return Vector.filled(parts, size, array.dtype, pool)
 
 
 def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, closing=None) -> Graph:
@@ -57,7 +89,7 @@ def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, clos
     passable = cyclic if passable is None else cyclic & passable
     closing = cyclic if closing is None else cyclic & closing
     arc_start, arc_node, arc_edge = _arcs(near, far, split_nodes, np.flatnonzero(passable))
-    return Graph(arc_start, arc_node, arc_edge, *_closers(near, far, split_nodes, np.flatnonzero(closing)))
+    return Graph.of(arc_start, arc_node, arc_edge, *_closers(near, far, split_nodes, np.flatnonzero(closing)))
 
 
 def build_complete_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable: np.ndarray) -> Graph:
@@ -70,7 +102,7 @@ def build_complete_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable: 
     sources = np.flatnonzero(degree)
     sources = sources[np.argsort(_deal(degree[sources]))].astype(np.int32)
     nothing = np.empty(0, np.int32)
-    return Graph(*arcs, sources, np.zeros(len(sources) + 1, np.int64), nothing, nothing)
+    return Graph.of(*arcs, sources, np.zeros(len(sources) + 1, np.int64), nothing, nothing)
 
 
 def with_closers(graph: Graph, u: np.ndarray, v: np.ndarray, edges: np.ndarray) -> Graph:
@@ -80,9 +112,8 @@ def with_closers(graph: Graph, u: np.ndarray, v: np.ndarray, edges: np.ndarray) 
     joined = (rank[u] >= 0) & (rank[v] >= 0)  # no path leads to a node without arcs
     u, v, edges = u[joined], v[joined], edges[joined]
     start, order = group_by(rank[u], len(graph.sources))
-    return replace(
-        graph, closer_start=start, closer_node=v[order].astype(np.int32), closer_edge=edges[order].astype(np.int32)
-    )
+    node, edge = Vector.of(v[order].astype(np.int32)), Vector.of(edges[order].astype(np.int32))
+    return replace(graph, closer_start=start, closer_node=node, closer_edge=edge)
 
 
 def group_by(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:

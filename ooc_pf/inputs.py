@@ -12,15 +12,16 @@ from scipy import sparse
 
 from .errors import InputError
 from .graph import canonical_edges
+from .pages import Vector, spans
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Edges in memory, and how to give a vector over them back in the caller's form."""
+    """Edges, and how to give a vector over them back in the caller's form."""
 
-    u: np.ndarray
-    v: np.ndarray
-    value: np.ndarray
+    u: Vector
+    v: Vector
+    value: Vector
     nodes: int
     restore: Callable[[np.ndarray], Any]
     zeros: int = 0  # weights of zero left out
@@ -45,15 +46,17 @@ def read_edges(graph: Any, kind: str = "distance") -> Edges:
     With ``kind="signed"`` edges of weight zero are no edges; a vector given back has nan there.
     """
     edges = _read_edges(graph)
-    if kind == "signed":
-        if edges.nodes < 2:
-            raise InputError(f"the graph has {edges.nodes} nodes; clustering needs two at least")
-        return _without_zeros(edges)
-    return edges
+    if kind == "signed" and edges.nodes < 2:
+        raise InputError(f"the graph has {edges.nodes} nodes; clustering needs two at least")
+    return _without_zeros(edges) if kind == "signed" else edges
+
+
+def _edges(u: np.ndarray, v: np.ndarray, value: np.ndarray, nodes: int, restore: Callable, zeros: int = 0) -> Edges:
+    return Edges(Vector.of(u), Vector.of(v), Vector.of(value), nodes, restore, zeros)
 
 
 def _without_zeros(edges: Edges) -> Edges:
-    keep = edges.value != 0.0
+    keep = edges.value.whole != 0.0
     if keep.all():
         return edges
 
@@ -63,7 +66,8 @@ def _without_zeros(edges: Edges) -> Edges:
         return edges.restore(full)
 
     zeros = int(np.count_nonzero(~keep))
-    return Edges(edges.u[keep], edges.v[keep], edges.value[keep], edges.nodes, restore, zeros)
+    u, v, value = edges.u.whole[keep], edges.v.whole[keep], edges.value.whole[keep]
+    return _edges(u, v, value, edges.nodes, restore, zeros)
 
 
 def _read_edges(graph: Any) -> Edges:
@@ -79,7 +83,7 @@ def _read_edges(graph: Any) -> Edges:
 def _from_arrays(u: Any, v: Any, value: Any) -> Edges:
     u, v, value = canonical_edges(u, v, value)
     nodes = int(max(u.max(initial=-1), v.max(initial=-1))) + 1
-    return Edges(u, v, value, nodes, lambda x: x)
+    return _edges(u, v, value, nodes, lambda x: x)
 
 
 def _from_igraph(graph: igraph.Graph) -> Edges:
@@ -88,7 +92,7 @@ def _from_igraph(graph: igraph.Graph) -> Edges:
     ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
     value = graph.es["weight"] if "weight" in graph.es.attributes() else np.ones(len(ends))
     u, v, value = canonical_edges(ends[:, 0], ends[:, 1], value)
-    return Edges(u, v, value, graph.vcount(), lambda x: x)
+    return _edges(u, v, value, graph.vcount(), lambda x: x)
 
 
 def _from_sparse(matrix: Any) -> Edges:
@@ -116,7 +120,7 @@ def _from_sparse(matrix: Any) -> Edges:
         ends = (np.concatenate((u, v)), np.concatenate((v, u)))
         return sparse.coo_array((np.concatenate((x, x)), ends), matrix.shape).tocsr()
 
-    return Edges(u, v, value, matrix.shape[0], restore)
+    return _edges(u, v, value, matrix.shape[0], restore)
 
 
 def _from_square(graph: Any) -> Edges:
@@ -149,7 +153,7 @@ def _from_square(graph: Any) -> Edges:
         full[u, v] = full[v, u] = x
         return full
 
-    return Edges(u, v, matrix[u, v], len(matrix), restore)
+    return _edges(u, v, matrix[u, v], len(matrix), restore)
 
 
 def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
@@ -158,8 +162,8 @@ def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
         return None
     weights = np.asarray(weights, np.float64)
     if weights.shape == (edges.nodes, edges.nodes):
-        weights = weights[edges.u, edges.v]
-    if weights.shape != edges.u.shape:
+        weights = np.concatenate([weights[u, v] for u, v in spans(edges.u, edges.v)] or [np.empty(0)])
+    if weights.shape != (len(edges.u),):
         raise InputError(f"weights must be one number an edge, {len(edges.u)} in all, found shape {weights.shape}")
     with np.errstate(divide="ignore", over="ignore"):
         wrong = ~(np.isfinite(weights) & (weights > 0) & np.isfinite(1.0 / weights))

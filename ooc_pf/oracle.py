@@ -1,29 +1,28 @@
-"""Find violated cycles: one frozen x, blocks of sources, two independent engines.
+"""Find violated cycles: one frozen point, blocks of sources, bounded searches in threads.
 
-`NumbaOracle` runs the bounded search of `kernels.paths` in threads. `IgraphOracle` runs igraph's Dijkstra in
-processes whose tasks carry an address, a generation and a block number. Both say the same of every edge; where
-shortest paths tie they may name different ones.
+`igraph_oracle` is the second, independent engine. Both say the same of every edge; where shortest paths tie they may
+name different ones.
 """
 
 import functools
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import igraph
 import numpy as np
 
-from .arrays import read_array
 from .constraints import Rows
-from .graph import Graph, with_closers
+from .graph import Graph
 from .kernels import pairs, paths, trees
+from .pages import Pool, Vector
 from .parallel import run_tasks
 
 BLOCK_SOURCES = 32
+BATCH_BLOCKS = 128
 _ROW_BUFFER, _ENTRY_BUFFER = 1 << 14, 1 << 17
-_NO_PAIRS = np.empty((0, 2), np.int32)
+NO_PAIRS = np.empty((0, 2), np.int32)
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,10 @@ class Frozen:
     Attributes
     ----------
     graph : Graph
-    x : float64[edges]
-    limit : float64[closers]
-        The length below which a path violates each closing edge.
+    y : Vector
+        By edge; lengths are max(y, 0).
+    limit : x -> limit
+        The length below which a path violates its row, from the x of its closing edge.
     beyond : float
         The same for a pair of a complete graph that is not ``known``; -inf for other graphs.
     known : (int64[nodes + 1], int32[pairs]) or None
@@ -45,11 +45,15 @@ class Frozen:
     """
 
     graph: Graph
-    x: np.ndarray
-    limit: np.ndarray
+    y: Vector
+    limit: Callable[[np.ndarray], np.ndarray]
     beyond: float = -np.inf
     known: tuple[np.ndarray, np.ndarray] | None = None
     address: tuple[Path, str] | None = None
+
+    def x(self, edge: np.ndarray) -> np.ndarray:
+        """Values at some edges."""
+        return np.maximum(self.y.take(edge), 0.0)
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,6 @@ class Found:
         Pairs of a complete graph that need a variable. Until they have one, pair k goes by the edge number -1 - k.
     relaxed : int
         Arcs looked at.
-    complete : bool
-        Whether ``reach`` is exact for every closing edge of the graph.
     """
 
     rows: Rows
@@ -76,12 +78,11 @@ class Found:
     reach: np.ndarray
     pairs: np.ndarray
     relaxed: int
-    complete: bool
 
     @classmethod
-    def join(cls, parts: Sequence["Found"], *, complete: bool) -> "Found":
+    def join(cls, parts: Sequence["Found"]) -> "Found":
         if not parts:
-            return cls(Rows.empty(), np.empty(0), np.empty(0, np.int32), np.empty(0), _NO_PAIRS, 0, complete)
+            return cls(Rows.empty(), np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
         before = np.cumsum([0, *(len(part.pairs) for part in parts)])
         rows = [Rows(part.rows.start, _behind(part.rows.edges, k)) for part, k in zip(parts, before)]
         return cls(
@@ -91,8 +92,11 @@ class Found:
             np.concatenate([part.reach for part in parts]),
             np.concatenate([part.pairs for part in parts]),
             sum(part.relaxed for part in parts),
-            complete,
         )
+
+    def without_rows(self) -> "Found":
+        """The same, without the rows."""
+        return replace(self, rows=Rows.empty(), violation=np.empty(0))
 
     def numbered(self, edges: int) -> "Found":
         """The same, with the new pairs numbered as edges from ``edges`` on."""
@@ -118,141 +122,190 @@ def count_blocks(graph: Graph) -> int:
     return -(-len(graph.sources) // BLOCK_SOURCES)
 
 
-def _block_span(graph: Graph, block: int) -> tuple[int, int, slice]:
+def block_span(graph: Graph, block: int) -> tuple[int, int, tuple[int, int]]:
+    """First and last source of a block, and first and last of their closing edges."""
     first = block * BLOCK_SOURCES
     last = min(first + BLOCK_SOURCES, len(graph.sources))
-    return first, last, slice(int(graph.closer_start[first]), int(graph.closer_start[last]))
+    return first, last, (int(graph.closer_start[first]), int(graph.closer_start[last]))
 
 
-def lay_out(frozen: Frozen, arcs: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Arcs with their lengths beside them, shortest first, and how far a search needs to go for each closer.
+def batches(blocks: range) -> Iterator[range]:
+    """Blocks whose results are handed over together."""
+    return (blocks[at : at + BATCH_BLOCKS] for at in range(0, len(blocks), BATCH_BLOCKS))
 
-    ``arcs`` are those of an earlier call, which are brought up to date.
+
+def join_or_stop(parts: list[Found | None]) -> Found:
+    """What some blocks found together; a block that found the run stopped has None."""
+    if any(part is None for part in parts):
+        raise SearchStopped
+    return Found.join(parts)
+
+
+class Arcs:
+    """All arcs with their lengths beside them, in pages: one array in memory, or a scratch file.
+
+    ``shortest`` is the length of the shortest arc of each node, inf where there is none.
     """
-    graph = frozen.graph
-    if arcs is None:
-        arcs = np.empty(len(graph.arc_node), paths.ARC)
-        arcs["node"], arcs["edge"] = graph.arc_node, graph.arc_edge
-    paths.set_lengths(graph.arc_start, frozen.x, arcs)
-    return arcs, frozen.limit - paths.shortest_arcs(graph.arc_start, arcs)[graph.closer_node]
+
+    def __init__(self, graph: Graph, pool: Pool | None = None):
+        self._start, self._count = graph.arc_start, graph.arcs
+        self.pages = (self._count >> paths.PAGE_SHIFT) + 1
+        self.shortest = np.empty(graph.nodes)
+        self._pool = pool
+        self.whole = np.empty(self._count, paths.ARC) if pool is None else None
+        self._file = None if pool is None else pool.open_file()
+        for page in range(self.pages):
+            first, last = self._span(page)
+            arcs = np.zeros(last - first, paths.ARC)
+            arcs["node"], arcs["edge"] = graph.arc_node.read(first, last), graph.arc_edge.read(first, last)
+            self._store(page, arcs)
+
+    def _span(self, page: int) -> tuple[int, int]:
+        return page << paths.PAGE_SHIFT, min((page + 1) << paths.PAGE_SHIFT, self._count)
+
+    def page(self, page: int) -> np.ndarray:
+        """The arcs of a page: a view of the whole, or what the file has."""
+        first, last = self._span(page)
+        if self.whole is not None:
+            return self.whole[first:last]
+        return self._pool.read(self._file, first * paths.ARC.itemsize, last - first, paths.ARC)
+
+    def _store(self, page: int, arcs: np.ndarray) -> None:
+        first, last = self._span(page)
+        if self.whole is not None:
+            self.whole[first:last] = arcs
+        else:
+            self._pool.write(self._file, first * paths.ARC.itemsize, arcs)
+
+    def set_lengths(self, frozen: Frozen) -> None:
+        """Bring lengths and order up to date with a point."""
+        self.shortest[:] = np.inf
+        for page in range(self.pages):
+            arcs = self.page(page)
+            paths.set_lengths(self._start, page, frozen.x(arcs["edge"]), arcs, self.shortest)
+            if self.whole is None:
+                self._store(page, arcs)
 
 
 class NumbaOracle:
-    """The bounded search, in threads over shared arrays."""
+    """The bounded search, in threads over shared arrays.
 
-    def __init__(self, graph: Graph, pool: Executor, workers: int):
+    Parameters
+    ----------
+    pool : Executor
+    workers : int
+    slots : int or None
+        Pages of arcs that each worker may hold, which then come from the files of ``pages``; None: arcs are whole.
+    """
+
+    def __init__(self, graph: Graph, pool: Executor, workers: int, slots: int | None = None,
+                 pages: Pool | None = None):  # fmt: skip
         self._pool = pool
-        self._arcs: np.ndarray | None = None
-        self._arcs_resident = np.arange((len(graph.arc_node) >> paths.PAGE_SHIFT) + 1, dtype=np.int32)
+        self._pages = None if slots is None else pages
+        self._arcs: Arcs | None = None
         self._scratch: queue.SimpleQueue[Scratch] = queue.SimpleQueue()
-        for _ in range(workers):
-            self._scratch.put(Scratch(graph.nodes))
+        self._all_scratch = [Scratch(graph.nodes, slots) for _ in range(workers)]
+        for scratch in self._all_scratch:
+            self._scratch.put(scratch)
+
+    def _lay_out(self, frozen: Frozen) -> None:
+        if self._arcs is None:
+            self._arcs = Arcs(frozen.graph, self._pages)
+        self._arcs.set_lengths(frozen)
+        for scratch in self._all_scratch:
+            scratch.hold(self._arcs)
 
     def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool]) -> Found:  # fmt: skip
-        """Search ``blocks``; ``tick`` is called before each and says whether to go on."""
-        self._arcs, need = lay_out(frozen, self._arcs)
+             tick: Callable[[], bool]) -> Iterator[Found]:  # fmt: skip
+        """Search ``blocks``, a batch at a time; ``tick`` is called before each and says whether to go on."""
+        self._lay_out(frozen)
 
         def search(block: int) -> Found | None:
             if not tick():
                 return None
             scratch = self._scratch.get()
             try:
-                found = self._search(scratch, frozen, need, block, hops, keep_paths, slack)
+                found = self._search(scratch, frozen, block, hops, keep_paths, slack)
                 if frozen.known is None:
                     return found
-                return Found.join([found, self._discover(scratch, frozen, block, hops, slack)], complete=found.complete)
+                return Found.join([found, self._discover(scratch, frozen, block, hops, slack)])
             finally:
                 self._scratch.put(scratch)
 
-        parts = run_tasks(self._pool, search, [(block,) for block in blocks])
-        return _join_or_stop(parts, blocks, frozen, hops)
+        for part in batches(blocks):
+            yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in part]))
 
     def find_by_trees(self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float,
                       tick: Callable[[], bool]) -> Found:  # fmt: skip
         """Violated cycles through a shortest-path tree from each root, the best one for each closing edge."""
         graph = frozen.graph
-        self._arcs, _ = lay_out(frozen, self._arcs)
+        self._lay_out(frozen)
+        limit = frozen.limit(frozen.x(graph.closer_edge.whole))
         forest = np.empty((len(roots), graph.nodes, 3), np.int32)
-        radius = 2.0 * float(frozen.limit.max(initial=0.0)) + 1e-300
+        radius = 2.0 * float(limit.max(initial=0.0)) + 1e-300
 
         def grow(number: int, root: int) -> int | None:
             if not tick():
                 return None
             scratch = self._scratch.get()
             try:
-                return trees.grow_tree(root, radius, penalty, root, graph.arc_start, self._arcs, *scratch.labels,
-                                       forest[number])  # fmt: skip
+                return trees.grow_tree(root, radius, penalty, root, graph.arc_start, self._arcs.whole,
+                                       *scratch.labels, forest[number])  # fmt: skip
             finally:
                 self._scratch.put(scratch)
 
         relaxed = run_tasks(self._pool, grow, enumerate(roots.tolist()))
         if None in relaxed:
             raise SearchStopped
-        spans = np.array_split(np.arange(len(graph.closer_node)), 16)
+        x = np.maximum(frozen.y.whole, 0.0)
+        spans = np.array_split(np.arange(graph.closers), 16)
         near = np.repeat(graph.sources, np.diff(graph.closer_start))
-        calls = [(frozen, near, forest, slack, span[0], span[-1] + 1) for span in spans if len(span)]
-        found = Found.join(run_tasks(self._pool, self._climb, calls), complete=False)
+        calls = [(graph, x, limit, near, forest, slack, span[0], span[-1] + 1) for span in spans if len(span)]
+        found = Found.join(run_tasks(self._pool, _climb, calls))
         return replace(found, relaxed=sum(relaxed))
 
-    def _climb(self, frozen: Frozen, near: np.ndarray, forest: np.ndarray, slack: float, first: int,
-               last: int) -> Found:  # fmt: skip
-        graph, span = frozen.graph, slice(first, last)
-        near, far = near[span], graph.closer_node[span]
-        best, length = np.empty(last - first, np.int32), np.empty(last - first)
-        trees.best_trees(near, far, frozen.limit[span], slack, frozen.x, forest, best, length)
-        hit = best >= 0
-        start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
-        trees.tree_rows(near, far, graph.closer_edge[span], best, forest, start, edges)
-        edges = np.empty(int(start[-1]), np.int32)
-        trees.tree_rows(near, far, graph.closer_edge[span], best, forest, start, edges)
-        gap = (frozen.limit[span] - length)[hit]
-        return Found(Rows(start, edges), gap, np.empty(0, np.int32), np.empty(0), _NO_PAIRS, 0, complete=False)
-
-    def _search(self, scratch, frozen, need, block, hops, keep_paths, slack) -> Found:
-        graph, limit = frozen.graph, frozen.limit
-        first, last, span = _block_span(graph, block)
-        reach = np.empty(len(limit[span]))
-        order = scratch.order(int(np.diff(graph.closer_start[first : last + 1]).max(initial=0)))
-        state, ends, gaps, edges = np.zeros(paths.STATE_SIZE, np.int64), [], [], []
+    def _search(self, scratch, frozen, block, hops, keep_paths, slack) -> Found:
+        graph = frozen.graph
+        first, last, span = block_span(graph, block)
+        edge, node = graph.closer_edge.read(*span), graph.closer_node.read(*span)
+        limit = frozen.limit(frozen.x(edge))
+        need = limit - self._arcs.shortest[node]
+        reach = np.empty(len(edge))
+        own = graph.closer_start[first : last + 1] - span[0]
+        order = scratch.order(int(np.diff(own).max(initial=0)))
+        state, ends, gaps, entries = np.zeros(paths.STATE_SIZE, np.int64), [], [], []
         code = paths.FULL
         while code != paths.DONE:
             code = paths.advance(
-                graph.sources[first:last], graph.closer_start[first : last + 1] - span.start,
-                graph.closer_node[span], graph.closer_edge[span], limit[span], need[span], reach, hops, keep_paths,
-                slack, graph.arc_start, self._arcs_resident, self._arcs, *scratch.labels, order,
-                *scratch.best, *scratch.rows, state,
+                graph.sources[first:last], own, node, edge, limit, need, reach, hops, keep_paths, slack,
+                graph.arc_start, scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best,
+                *scratch.rows, state,
             )  # fmt: skip
+            if code >= 0:
+                scratch.load(code)
+                continue
             count, used = state[paths.ROWS], state[paths.ENTRIES]
             if code == paths.FULL and count == 0:
                 scratch.grow_rows()
             ends.append(np.diff(scratch.rows[0][:count], prepend=0))
             gaps.append(scratch.rows[1][:count].copy())
-            edges.append(scratch.rows[2][:used].copy())
+            entries.append(scratch.rows[2][:used].copy())
             state[paths.ROWS] = state[paths.ENTRIES] = 0
         start = np.concatenate(([0], np.cumsum(np.concatenate(ends), dtype=np.int64)))
-        rows = Rows(start, np.concatenate(edges))
-        return Found(
-            rows,
-            np.concatenate(gaps),
-            graph.closer_edge[span],
-            reach,
-            _NO_PAIRS,
-            int(state[paths.RELAXED]),
-            hops == paths.UNLIMITED,
-        )
+        rows = Rows(start, np.concatenate(entries))
+        return Found(rows, np.concatenate(gaps), edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
 
     def _discover(self, scratch, frozen, block, hops, slack) -> Found:
         """The pairs without a variable that are closer than they may be."""
         graph = frozen.graph
-        first, last, _ = _block_span(graph, block)
+        first, last, _ = block_span(graph, block)
         parts, done, most = [], 0, min(hops, paths.UNLIMITED - 1) + 1
         while done < last - first:
             ends, reach = np.empty((len(scratch.rows[0]), 2), np.int32), np.empty(len(scratch.rows[0]))
             row_end, _, entries = scratch.rows
             done, count, used, relaxed = pairs.discover(
                 graph.sources[first:last], done, frozen.beyond - slack, most, *frozen.known, graph.arc_start,
-                self._arcs, *scratch.labels, scratch.known, ends, reach, row_end, entries,
+                self._arcs.whole, *scratch.labels, scratch.known, ends, reach, row_end, entries,
             )  # fmt: skip
             if done < last - first and count == 0:
                 scratch.grow_rows()
@@ -260,24 +313,69 @@ class NumbaOracle:
             rows = Rows(start, entries[:used].copy())
             edge = -1 - np.arange(count, dtype=np.int32)
             gap = frozen.beyond - reach[:count]
-            parts.append(Found(rows, gap, edge, reach[:count], ends[:count], relaxed, hops == paths.UNLIMITED))
-        return Found.join(parts, complete=False)
+            parts.append(Found(rows, gap, edge, reach[:count], ends[:count], relaxed))
+        return Found.join(parts)
+
+
+def _climb(graph: Graph, x, limit, near, forest, slack, first, last) -> Found:
+    """Rows through the best tree for each of the closing edges ``first:last``."""
+    span = slice(first, last)
+    near, far, closing = near[span], graph.closer_node.whole[span], graph.closer_edge.whole[span]
+    best, length = np.empty(last - first, np.int32), np.empty(last - first)
+    trees.best_trees(near, far, limit[span], slack, x, forest, best, length)
+    hit = best >= 0
+    start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
+    trees.tree_rows(near, far, closing, best, forest, start, edges)
+    edges = np.empty(int(start[-1]), np.int32)
+    trees.tree_rows(near, far, closing, best, forest, start, edges)
+    gap = (limit[span] - length)[hit]
+    return Found(Rows(start, edges), gap, np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
 
 
 class Scratch:
-    """What one worker needs for its searches: labels by node, and buffers for the rows found."""
+    """What one worker needs for its searches: labels by node, buffers for the rows found, and pages of arcs.
 
-    def __init__(self, nodes: int, most_paths: int = 8):
+    With ``slots`` it holds that many pages, least recently loaded out.
+    """
+
+    def __init__(self, nodes: int, slots: int | None = None, most_paths: int = 8):
         self.labels = (
             np.full(nodes, np.inf),
             np.full((nodes, paths.LABEL_SIZE), paths.NOWHERE, np.int32),
             np.full((2, paths.BUCKETS), -1, np.int32),
             np.empty(nodes, np.int32),
         )
-        self.known = np.full(nodes, -1, np.int32)
         self.best = (np.empty(most_paths), np.empty((2, most_paths), np.int32))
         self._order = np.empty(0, np.int64)
         self._buffers(_ROW_BUFFER, _ENTRY_BUFFER)
+        self._slots = slots
+        self.arcs = np.empty(0 if slots is None else slots << paths.PAGE_SHIFT, paths.ARC)
+        self.slot_of_page = np.empty(0, np.int32)
+
+    def hold(self, arcs: Arcs) -> None:
+        """Search over these arcs from now on."""
+        self._source, self._loads = arcs, 0
+        if arcs.whole is not None:
+            self.arcs, self.slot_of_page = arcs.whole, np.arange(arcs.pages, dtype=np.int32)
+        else:
+            self.slot_of_page = np.full(arcs.pages, -1, np.int32)
+            self._page_of_slot = np.full(self._slots, -1, np.int64)
+
+    def load(self, page: int) -> None:
+        """Make a page resident."""
+        slot = self._loads % self._slots
+        self._loads += 1
+        if self._page_of_slot[slot] >= 0:
+            self.slot_of_page[self._page_of_slot[slot]] = -1
+        self.slot_of_page[page], self._page_of_slot[slot] = slot, page
+        part = self._source.page(page)
+        begin = slot << paths.PAGE_SHIFT
+        self.arcs[begin : begin + len(part)] = part
+
+    @functools.cached_property
+    def known(self) -> np.ndarray:
+        """A mark by node, for complete graphs."""
+        return np.full(len(self.labels[0]), -1, np.int32)
 
     def order(self, closers: int) -> np.ndarray:
         """Room for the order of as many closing edges."""
@@ -291,100 +389,3 @@ class Scratch:
     def grow_rows(self) -> None:
         """Make room for rows too long for the buffers as they are."""
         self._buffers(2 * len(self.rows[0]), 2 * len(self.rows[2]))
-
-
-class IgraphOracle:
-    """igraph's Dijkstra, in processes that read the graph and the committed generation from the workspace.
-
-    Without a pool the blocks are searched here, one after the other.
-    """
-
-    def __init__(self, group: Path, limit_rule: tuple[float, float], pool: Executor | None):
-        self._group, self._rule, self._pool = group, limit_rule, pool
-
-    def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool]) -> Found:  # fmt: skip
-        """Search ``blocks`` completely; ``hops`` and ``keep_paths`` do not apply to this engine."""
-        parts: list[Found | None] = []
-        batch = 16
-        for at in range(0, len(blocks), batch):
-            part = blocks[at : at + batch]
-            if not all([tick() for _ in part]):
-                raise SearchStopped
-            rule = (*self._rule, frozen.beyond)
-            calls = [(str(self._group), *map(str, frozen.address), rule, block, slack) for block in part]
-            if self._pool is None:
-                parts += [search_block_with_igraph(*call) for call in calls]
-            else:
-                parts += run_tasks(self._pool, search_block_with_igraph, calls)
-        return _join_or_stop(parts, blocks, frozen, paths.UNLIMITED)
-
-
-def _join_or_stop(parts: list[Found | None], blocks: range, frozen: Frozen, hops: int) -> Found:
-    if any(part is None for part in parts):
-        raise SearchStopped
-    complete = len(blocks) == count_blocks(frozen.graph) and hops == paths.UNLIMITED
-    return Found.join(parts, complete=complete).numbered(len(frozen.x))
-
-
-@functools.lru_cache(maxsize=1)
-def _igraph_of(group: str) -> tuple[Graph, igraph.Graph, np.ndarray]:
-    """The graph in igraph's form, and the edge each of its edges stands for."""
-    graph = Graph.read(Path(group))
-    tail = np.repeat(np.arange(graph.nodes), np.diff(graph.arc_start))
-    once = tail < graph.arc_node
-    edges = np.column_stack((tail[once], graph.arc_node[once]))
-    return graph, igraph.Graph(n=graph.nodes, edges=edges), graph.arc_edge[once]
-
-
-@functools.lru_cache(maxsize=1)
-def _point_of(graph_group: str, group: str, name: str) -> tuple[np.ndarray, Graph]:
-    """The point at an address, and the graph with the closing edges that have a variable there."""
-    graph = _igraph_of(graph_group)[0]
-    x = np.maximum(read_array(Path(group), name), 0.0)
-    if not (Path(group) / "pairs").exists():
-        return x, graph
-    pairs = read_array(Path(group), "pairs").reshape(-1, 2)
-    near = np.concatenate((np.repeat(graph.sources, np.diff(graph.closer_start)), pairs[:, 0]))
-    edge = np.concatenate((graph.closer_edge, np.arange(len(x) - len(pairs), len(x))))
-    return x, with_closers(graph, near, np.concatenate((graph.closer_node, pairs[:, 1])), edge)
-
-
-def search_block_with_igraph(
-    graph_group: str, point_group: str, point_name: str, rule: tuple[float, float, float], block: int, slack: float
-) -> Found:
-    """Search one block from its address alone; safe to run twice."""
-    _, engine, edge_of = _igraph_of(graph_group)
-    x, graph = _point_of(graph_group, point_group, point_name)
-    closing, rhs, beyond = rule
-    first, last, span = _block_span(graph, block)
-    sources = graph.sources[first:last]
-    distance = np.array(engine.distances(source=sources.tolist(), weights=x[edge_of]))
-    owner = np.repeat(np.arange(last - first), np.diff(graph.closer_start[first : last + 1]))
-    far, edge = graph.closer_node[span], graph.closer_edge[span]
-    limit = closing * x[edge] - rhs
-    new_owner, new_far = _unknown_pairs(graph, sources, owner, far, distance < beyond - slack)
-    owner, far = np.append(owner, new_owner), np.append(far, new_far)
-    edge = np.append(edge, -1 - np.arange(len(new_far))).astype(np.int32)
-    limit = np.append(limit, np.full(len(new_far), beyond))
-    gap = limit - distance[owner, far]
-    rows, order, found = [], [], np.flatnonzero(gap > slack)
-    for i in np.unique(owner[found]):
-        own = found[owner[found] == i]
-        ways = engine.get_shortest_paths(sources[i], to=far[own].tolist(), weights=x[edge_of], output="epath")
-        rows += [np.append(edge[at], edge_of[way]) for at, way in zip(own, ways, strict=True)]
-        order.append(own)
-    edges = np.concatenate(rows or [np.empty(0)]).astype(np.int32)
-    start = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    gaps = gap[np.concatenate(order)] if order else np.empty(0)
-    pairs = np.column_stack((sources[new_owner], new_far)).astype(np.int32)
-    return Found(Rows(start, edges), gaps, edge, np.minimum(limit, limit - gap), pairs, 0, True)
-
-
-def _unknown_pairs(graph: Graph, sources, owner, far, near) -> tuple[np.ndarray, np.ndarray]:
-    """(Number of the source, far end) of the pairs that are ``near`` and have no variable, each from its lower end."""
-    near[owner, far] = False
-    for i, source in enumerate(sources):
-        near[i, graph.arc_node[graph.arc_start[source] : graph.arc_start[source + 1]]] = False
-        near[i, : source + 1] = False
-    return np.nonzero(near)

@@ -1,14 +1,14 @@
 """What the engine needs to know of a problem, and the state it works on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .certificate import Certificate
-from .constraints import ConstraintStore
-from .oracle import Found
+from .constraints import ConstraintStore, RowBlock, Rows
+from .pages import Pool, Vector
 from .program import CycleProgram
 
 
@@ -20,59 +20,92 @@ class State:
     ----------
     program : CycleProgram
         The program, as far as it is known: a complete graph has variables only for the pairs that rows need.
-    y : float64[edges]
-        Minimiser for the present duals before bounds: x = max(y, 0).
+    y : Vector
+        By edge: minimiser for the present duals before bounds, x = max(y, 0).
     rows : ConstraintStore
         The remembered rows and their duals.
     plan : dict
         Where the oracle's schedule stands; plain values, kept in the manifest.
-    feasible, objective
+    feasible, objective : Vector or None, float
         Best feasible point known, and its objective.
+    pool : Pool
+        What the vectors by edge share.
     certificate : Certificate or None
         Of the last complete pass.
     """
 
     program: CycleProgram
-    y: np.ndarray
+    y: Vector
     rows: ConstraintStore
     plan: dict[str, Any]
+    pool: Pool
     iteration: int = 0
-    feasible: np.ndarray | None = None
+    feasible: Vector | None = None
     objective: float = np.inf
     certificate: Certificate | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
+    _spare: Vector | None = None
 
-    @property
-    def x(self) -> np.ndarray:
-        """The minimiser for the present duals."""
-        return np.maximum(self.y, 0.0)
+    def rebuilt(self, duals: Iterable[tuple[RowBlock, np.ndarray]]) -> Vector:
+        """y for other duals, in a vector that lasts until the next call; `adopt` makes it the present one."""
+        if self._spare is None or self._spare.size != self.y.size:
+            self._spare = Vector(self.y.size, pool=self.pool)
+        self.program.rebuild(duals, self._spare)
+        return self._spare
+
+    def adopt(self, y: Vector) -> None:
+        """Go on from what `rebuilt` gave."""
+        self.y, self._spare = y, self.y
 
     def admit(self, pairs: np.ndarray) -> None:
         """Give these pairs of a complete graph a variable."""
         if len(pairs):
             self.program = self.program.with_pairs(pairs)
-            self.y = np.concatenate((self.y, self.program.target[len(self.y) :]))
+            self.y = Vector.of(np.concatenate((self.y.whole, self.program.target.whole[self.y.size :])))
 
     def recentre(self) -> None:
         """Take the next proximal step of a linear program from here; the duals stay."""
-        before = self.program.target
-        self.program = self.program.recentred(self.x)
-        self.y += self.program.target - before
+        before = self.program.target.whole
+        self.program = self.program.recentred(np.maximum(self.y.whole, 0.0))
+        self.y = Vector.of(self.y.whole + (self.program.target.whole - before))
 
     def dismiss(self) -> None:
         """Take their variable from the unlisted pairs without rows, once there are many of them."""
         pairs = self.program.pairs
         if pairs is None:
             return
-        keep = np.zeros(len(self.y), bool)
+        keep = np.zeros(self.y.size, bool)
         keep[: pairs.listed] = True
         for block in self.rows.blocks():
             keep[block.table[block.index]] = True
-        keep |= self.program.target != pairs.target
+        keep |= self.program.target.whole != pairs.target
         if len(keep) - keep.sum() > 0.25 * len(pairs.unlisted):
             number = np.where(keep, np.cumsum(keep) - 1, -1)
             self.rows.renumber(number)
-            self.program, self.y = self.program.keep_pairs(keep), self.y[keep]
+            self.program, self.y = self.program.keep_pairs(keep), Vector.of(self.y.whole[keep])
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What the oracle brought.
+
+    Attributes
+    ----------
+    rows : Rows
+        Violated rows worth remembering.
+    worst : float
+        The largest violation seen.
+    relaxed : int
+        Arcs looked at.
+    certificate, point : Certificate and Vector, or None
+        If the search was complete: what it proves, and the feasible point it made.
+    """
+
+    rows: Rows
+    worst: float
+    relaxed: int = 0
+    certificate: Certificate | None = None
+    point: Vector | None = None
 
 
 @dataclass(frozen=True)
@@ -81,24 +114,22 @@ class Problem:
 
     Attributes
     ----------
-    find : State -> Found
-        The oracle: violated rows at the present point. Raises SearchStopped when asked to stop.
-    measure : State, Found -> (Certificate, feasible point)
-        What a complete search of the present point proves.
-    sweep : State, Found -> dict
+    find : State -> Pass
+        The oracle: violated rows at the present point, and what a complete search of it proves. Raises SearchStopped
+        when asked to stop.
+    sweep : State, Pass -> dict
         Project onto the remembered rows, changing ``y`` and the duals; returns counts for the record.
     forget : State -> int
         Drop the rows that stopped mattering; returns how many those were.
     bound : State -> float
         Value of the dual at the present duals.
-    plan : State, Found, float, float -> dict
+    plan : State, Pass, float, float -> dict
         What the oracle does next, from the bounds before and after this iteration.
     """
 
     name: str
-    find: Callable[[State], Found]
-    measure: Callable[[State, Found], tuple[Certificate, np.ndarray]]
-    sweep: Callable[[State, Found], dict[str, Any]]
+    find: Callable[[State], Pass]
+    sweep: Callable[[State, Pass], dict[str, Any]]
     forget: Callable[[State], int]
     bound: Callable[[State], float]
-    plan: Callable[[State, Found, float, float], dict[str, Any]]
+    plan: Callable[[State, Pass, float, float], dict[str, Any]]

@@ -34,7 +34,7 @@ class Result:
     Attributes
     ----------
     x : array, or what the problem was given as
-        The best feasible point known.
+        The best feasible point known; read when asked for if it is on disk.
     objective : float
         Its objective: an upper bound of the optimum.
     lower_bound : float
@@ -66,7 +66,7 @@ class Result:
         Weights of zero that were given and left out: such pairs count as not listed.
     """
 
-    x: Any
+    read_x: Callable[[], Any] = field(repr=False)
     objective: float
     lower_bound: float
     gap: float
@@ -83,9 +83,17 @@ class Result:
     certified_ratio: float | None = None
     apriori_ratio: float | None = None
     paper_ratio: float | None = None
-    nodes: np.ndarray | None = field(default=None, repr=False)
+    read_nodes: Callable[[], np.ndarray | None] = field(default=lambda: None, repr=False)
     plan: Any = field(default=None, repr=False)
     zeros: int = 0
+
+    @functools.cached_property
+    def x(self) -> Any:
+        return self.read_x()
+
+    @functools.cached_property
+    def nodes(self) -> np.ndarray | None:
+        return self.read_nodes()
 
     @functools.cached_property
     def duals(self) -> Duals:

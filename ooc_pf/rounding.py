@@ -14,11 +14,14 @@ from scipy.sparse import csgraph
 
 from .errors import InputError
 from .kernels import clusters
+from .kernels.components import join_ends, settle
+from .pages import Vector, spans
 
 QUANTILES = 16  # thresholds tried
 KEPT_THRESHOLDS = 2  # of these, the best go on
 PIVOTINGS = 4  # with fixed bar, and as many with a random one
 COARSE_ROUNDS, FINE_ROUNDS = 10, 4  # most of shaking, over the contracted and over the whole graph
+PASS_BARS = (0.1, 0.3, 0.5, 0.7, 0.9, np.inf)  # for graphs larger than memory
 LEAST_TRIES = 1000  # in a round; a large graph gets one try for each node
 DEPTH = 200  # most moves in one try
 ROUNDING = 1e-13  # of the largest sum at a node: no move for less
@@ -87,6 +90,27 @@ def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -
         pool.append(_shaken(level, _fused(level, pool, rng), rng, FINE_ROUNDS))
         pool.append(_improve(level, _connected(u, v, weight, pool[-1]), rng))
         best = min([best, *pool], key=cost)
+    return _numbered(best), cost(best)
+
+
+def round_in_passes(u: Vector, v: Vector, weight: Vector, x: Vector, nodes: int) -> tuple[np.ndarray, float]:
+    """Clusters from a few passes over the edges and a few numbers a node: the best of the components of x < t.
+
+    For graphs whose edges do not fit in memory; arguments and results as in `round_clusters`, without a base.
+    """
+
+    def components(bar: float) -> np.ndarray:
+        parent = np.arange(nodes, dtype=np.int32)
+        for a, b, w, part in spans(u, v, weight, x):
+            join_ends(a, b, (w > 0) & (part < bar), parent)
+        settle(parent)
+        return parent
+
+    def cost(labels: np.ndarray) -> float:
+        return sum(clustering_cost(a, b, w, labels) for a, b, w in spans(u, v, weight))
+
+    tried = [np.arange(nodes, dtype=np.int32), *(components(bar) for bar in PASS_BARS)]
+    best = min(tried, key=cost)
     return _numbered(best), cost(best)
 
 

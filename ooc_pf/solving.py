@@ -12,23 +12,38 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import open_array, read_array, read_labels, write_array
+from .arrays import write_array
+from .budget import Budget, share_out
 from .certificate import Certificate, relative_gap
-from .constraints import ConstraintStore, read_blocks
+from .constraints import ConstraintStore
 from .cycles import CERTIFY, cycle_problem, first_plan
 from .engine import run
-from .errors import BudgetError, InputError, WorkspaceError
+from .errors import InputError, WorkspaceError
+from .external import build_external_graph
 from .graph import Graph
+from .igraph_oracle import IgraphOracle
 from .inputs import Edges, digest, is_path, read_edges, read_weights
 from .monitor import Monitor
-from .oracle import IgraphOracle, NumbaOracle, SearchStopped
+from .oracle import NumbaOracle, SearchStopped
+from .pages import Pool, Vector
 from .parallel import count_workers, worker_pool
+from .persist import (
+    MakeProgram,
+    commit_answer,
+    commit_stop,
+    committer,
+    load_edges,
+    load_program,
+    load_state,
+    open_result,
+    write_generation,
+)
 from .problem import Problem, State
 from .program import CycleProgram
 from .result import Result
-from .workspace import Workspace, create_workspace, flush, parse_memory
+from .workspace import Workspace, create_workspace, flush
 
-MakeProgram = Callable[[Edges, np.ndarray | None, Graph | None], CycleProgram]
+EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
 # What a problem makes of its point: (edges, state, options, in a hurry) -> parts of the result.
 Finish = Callable[[Edges, State, dict[str, Any], bool], dict[str, Any]]
 
@@ -58,6 +73,7 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
     """Solve a program over cycles wherever its graph is.
 
     ``options`` are plain values that shape the answer; with the weights they must agree with what the workspace holds.
+    Their "settings" are given as a function of whether the graph is laid out for disk; None: it cannot be.
     """
     limits.check()
     _check_options(options)
@@ -65,7 +81,7 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
     if is_path(graph):
         if limits.workspace is not None and Path(limits.workspace) != Path(graph):
             raise InputError(f"the graph is the workspace {graph}, so workspace= cannot be {limits.workspace}")
-        return _solve_on_disk(name, Workspace(graph), make, kind, weights, options, limits, None, finish)
+        return _solve_on_disk(name, Workspace(graph), make, kind, weights, options, limits, finish)
     edges = read_edges(graph, kind)
     weights = read_weights(weights, edges)
     if limits.workspace is not None:
@@ -75,9 +91,23 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
         with tempfile.TemporaryDirectory() as folder:
             aside = replace(limits, workspace=Path(folder) / "run.pf")
             result = _solve_given_workspace(name, edges, make, kind, weights, options, aside, finish)
-            duals = list(result.blocks())
-            return replace(result, workspace=None, blocks=lambda: duals)
+            duals, x, nodes = list(result.blocks()), result.x, result.nodes
+            return replace(result, workspace=None, blocks=lambda: duals, read_x=lambda: x, read_nodes=lambda: nodes)
     return _solve_in_memory(name, edges, make, weights, options, limits, finish)
+
+
+def _settled(options: dict[str, Any], edges: int) -> dict[str, Any]:
+    """The options with the layout decided, and the settings that belong to it."""
+    external = options["external"]
+    if external is None:
+        external = edges > EXTERNAL_EDGES and options["oracle"] == "numba" and options["settings"](True) is not None
+    settings = options["settings"](bool(external))
+    if settings is None or (external and options["oracle"] != "numba"):
+        raise InputError(
+            "external=True is for explicit graphs and the numba oracle; complete graphs (base), the linear program "
+            "(gamma=None) and igraph work in memory"
+        )
+    return {**options, "external": bool(external), "settings": settings}
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -98,13 +128,17 @@ def check_tol(tol: Any) -> None:
 
 
 def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Result:
-    program = _checked(make(edges, weights, None))
+    if options["external"]:
+        raise InputError("external=True lays the graph out on disk; name a workspace= for it")
+    options = _settled({**options, "external": False}, len(edges.u))
     workers = count_workers(limits.workers)
-    rows = ConstraintStore(_left_for_rows(program, options["settings"], workers, limits.memory))
-    state = State(program, program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
+    budget = _budget(edges.nodes, len(edges.u), options, workers, limits)
+    pool = Pool()
+    program = _checked(make(edges, weights, None, pool))
+    state = _first_state(program, ConstraintStore(budget.rows), options, pool)
     monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
-    with worker_pool(workers, processes=False) as pool, monitor.signals():
-        oracle = NumbaOracle(program.graph, pool, workers)
+    with worker_pool(workers, processes=False) as threads, monitor.signals():
+        oracle = NumbaOracle(program.graph, threads, workers)
         problem = cycle_problem(name, program, oracle, monitor, options)
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
@@ -113,8 +147,10 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     made = {"x": state.feasible}
     if finish:
         made = finish(edges, state, options, status == "interrupted")
+    x = made.pop("x")
     return Result(
-        **{**made, "x": edges.restore(made["x"])},
+        **made,
+        read_x=lambda: edges.restore(x.whole),
         objective=state.objective,
         lower_bound=bound,
         gap=relative_gap(state.objective, bound),
@@ -128,10 +164,20 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     )
 
 
+def _budget(nodes: int, edges: int, options: dict[str, Any], workers: int, limits: Limits) -> Budget:
+    return share_out(limits.memory, nodes=nodes, edges=edges, workers=workers, external=options["external"],
+                     settings=options["settings"])  # fmt: skip
+
+
+def _first_state(program: CycleProgram, rows: ConstraintStore, options: dict[str, Any], pool: Pool) -> State:
+    y = Vector.filled((part for _, part in program.target.spans()), program.size, np.float64, pool)
+    return State(program, y, rows, first_plan(options["settings"]["stages"][0][0]), pool)
+
+
 def _checked(program: CycleProgram) -> CycleProgram:
     """Refuse numbers so large, or weights so far from one, that the objective overflows."""
     with np.errstate(over="ignore"):
-        size = program.value(np.zeros(len(program.target)))
+        size = program.value(Vector.constant(program.size, 0.0))
     if not math.isfinite(size):
         raise InputError("the values or weights are too large: their objective is not a finite number; rescale them")
     return program
@@ -142,29 +188,14 @@ def _close(problem: Problem, state: State, status: str) -> Certificate | None:
     certificate = state.certificate
     if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
         with contextlib.suppress(SearchStopped):
-            look = replace(state, plan=first_plan(CERTIFY))
-            certificate, point = problem.measure(look, problem.find(look))
+            seen = problem.find(replace(state, plan=first_plan(CERTIFY)))
+            certificate = seen.certificate
             if certificate.objective <= state.objective:
-                state.feasible, state.objective = point, certificate.objective
+                state.feasible, state.objective = seen.point, certificate.objective
     if state.feasible is None:
-        state.feasible = state.program.plain_point(state.x)
+        state.feasible = state.program.plain_point(state.y, state.pool)
         state.objective = state.program.value(state.feasible)
     return certificate
-
-
-def _left_for_rows(program: CycleProgram, settings: dict[str, Any], workers: int, memory: Any) -> int | None:
-    """Bytes of the budget that the rows may take, after what the graph and the searches need."""
-    budget = parse_memory(memory)
-    if budget is None:
-        return None
-    graph = program.graph
-    arcs, closers, edges = len(graph.arc_node), len(graph.closer_node), len(program.target)
-    shared = 24 * arcs + 40 * closers + 112 * edges + (8 + 12 * settings.get("trees", 0)) * graph.nodes
-    fixed = shared + workers * (48 * graph.nodes + (2 << 20))
-    least = fixed + (16 << 20)
-    if budget < least:
-        raise BudgetError(f"memory={memory!r} is too small for this graph; the least that will do is {least:,} bytes")
-    return budget - fixed
 
 
 # -- on disk --------------------------------------------------------------------------------------------------------
@@ -172,94 +203,138 @@ def _left_for_rows(program: CycleProgram, settings: dict[str, Any], workers: int
 
 def _solve_given_workspace(name, edges, make, kind, weights, options, limits, finish) -> Result:
     path = Path(limits.workspace)
-    mark = digest(edges.u, edges.v, edges.value, np.array(edges.nodes))
+    u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
+    mark = digest(u, v, value, np.array(edges.nodes))
     if not path.exists():
         source = {"file": None, "digest": mark}
         labels = np.arange(edges.nodes)
-        create_workspace(path, edges.u, edges.v, edges.value, labels, kind=kind, source=source)
+        create_workspace(path, u, v, value, labels, kind=kind, source=source)
     workspace = Workspace(path)
     if workspace.manifest["graph"]["source"].get("digest") != mark:
         raise WorkspaceError(f"{path} holds another graph than the one given; name a new workspace, or pass its path")
-    return _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges, finish)
+    result = _solve_on_disk(name, workspace, make, kind, weights, options, limits, finish)
+    return replace(result, read_x=lambda: edges.restore(result.read_x()), zeros=edges.zeros)
 
 
-def _solve_on_disk(name, workspace, make, kind, weights, options, limits, edges, finish) -> Result:
-    found = workspace.manifest["graph"]["kind"]
+def _solve_on_disk(name, workspace, make, kind, weights, options, limits, finish) -> Result:
+    found, edges = workspace.manifest["graph"]["kind"], workspace.manifest["graph"]["edges"]
     if found != kind:
         raise WorkspaceError(f"{workspace.path} was converted with kind={found!r}; {name} needs kind={kind!r}")
     with workspace.locked():
-        edges = edges or load_edges(workspace)
+        options = _settled(_as_held(workspace, options, limits), edges)
+        workers = count_workers(limits.workers)
+        budget = _budget(workspace.manifest["graph"]["nodes"], edges, options, workers, limits)
+        shutil.rmtree(workspace.scratch, ignore_errors=True)
+        pool = Pool(budget.vectors, workspace.scratch)
+        try:
+            monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
+            run_of = _Run(name, workspace, options, limits, finish, workers, budget, pool, monitor)
+            run_of.solve(make, weights)
+        finally:
+            pool.close()
+            shutil.rmtree(workspace.scratch, ignore_errors=True)
+    return open_result(workspace)
+
+
+def _as_held(workspace: Workspace, options: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """A run keeps the layout it began with unless the caller names one."""
+    held = workspace.manifest["problem"]
+    if held is None or limits.restart or options["external"] is not None:
+        return options
+    return {**options, "external": held["options"].get("external")}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One call on a workspace, from what it holds to what it holds then."""
+
+    name: str
+    workspace: Workspace
+    options: dict[str, Any]
+    limits: Limits
+    finish: Finish | None
+    workers: int
+    budget: Budget
+    pool: Pool
+    monitor: Monitor
+
+    def solve(self, make: MakeProgram, weights: Any) -> None:
+        workspace = self.workspace
+        edges = load_edges(workspace, self.pool)
         weights = read_weights(weights, edges)
-        monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
-        options = {**options, "weights": None if weights is None else digest(weights)}
-        program = _prepare(name, workspace, make, edges, weights, options, finish is not None, limits.restart)
-        with _session(name, workspace, program, limits, monitor) as (problem, state):
+        options = {**self.options, "weights": None if weights is None else digest(weights)}
+        program = self._prepare(make, edges, weights, options)
+        with self._session(program) as (problem, state):
             if state.iteration:
-                monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
-            status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
-                         commit=_committer(workspace, state))  # fmt: skip
+                self.monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
+            status = run(problem, state, tol=options["tol"], max_iter=self.limits.max_iter, monitor=self.monitor,
+                         commit=committer(workspace, state))  # fmt: skip
             if status == "converged":
                 if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
                     workspace.commit(status=status, closing=None)
             else:
                 certificate = _close(problem, state, status)
-                _commit_stop(workspace, problem, state, status, certificate)
-            if finish and not workspace.answer:
-                _commit_answer(workspace, finish(edges, state, options, status == "interrupted"))
-        shutil.rmtree(workspace.scratch, ignore_errors=True)
-    return replace(open_result(workspace, edges.restore), zeros=edges.zeros)
+                commit_stop(workspace, problem, state, status, certificate)
+            if self.finish and not workspace.answer:
+                commit_answer(workspace, self.finish(edges, state, options, status == "interrupted"))
 
+    def _prepare(self, make: MakeProgram, edges: Edges, weights: Any, options: dict[str, Any]) -> CycleProgram:
+        """Load the program, or build it on the first solve; refuse a workspace that holds another one."""
+        workspace, restart = self.workspace, self.limits.restart
+        wanted = {"name": self.name, "options": options, "answers": self.finish is not None}
+        held = workspace.manifest["problem"]
+        if held is not None and not restart:
+            # The settings are not the user's: a run keeps those it began with, whatever this release would choose.
+            wanted["options"] = {**options, "settings": held["options"].get("settings")}
+        if held == wanted and not restart:
+            return load_program(workspace, make, edges, self.pool)
+        if held is not None and not restart:
+            raise WorkspaceError(_difference(workspace, held, wanted))
+        # From here until the program is complete there is nothing to resume.
+        workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
+        shutil.rmtree(workspace.graph, ignore_errors=True)
+        program = _checked(self._lay_out(make, edges, weights))
+        if weights is not None:
+            write_array(workspace.graph, "weight", weights)
+        flush(workspace.graph)
+        state = _first_state(program, ConstraintStore(), options, self.pool)
+        workspace.commit(
+            write_generation=lambda group: write_generation(group, state),
+            problem=wanted,
+            status="running",
+            plan=state.plan,
+            certificate=None,
+            objective=None,
+            closing=None,
+            lower_bound=program.bound(state.y, 0.0),
+            n_active=0,
+        )
+        state.y.close()
+        return program
 
-def load_edges(workspace: Workspace) -> Edges:
-    """The edges of a workspace; vectors over them are given back as they are."""
-    u, v, value = (read_array(workspace.edges, field) for field in ("u", "v", "value"))
-    nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
-    sound = len(u) == len(v) == len(value) == edges and bool(np.all((u >= 0) & (u < v) & (v < nodes)))
-    if not (sound and np.isfinite(value).all()):
-        raise WorkspaceError(f"{workspace.edges} does not hold the edges it should; convert them again")
-    return Edges(u, v, value, nodes, lambda x: x)
+    def _lay_out(self, make: MakeProgram, edges: Edges, weights: Any) -> CycleProgram:
+        group = self.workspace.graph
+        if not self.options["external"]:
+            program = make(edges, weights, None, self.pool)
+            program.graph.write(group)
+            return program
+        signed = self.workspace.manifest["graph"]["kind"] == "signed"
+        build_external_graph(group, edges.u, edges.v, edges.value, edges.nodes, signed=signed, memory=self.budget.build)
+        return make(edges, weights, Graph.read(group, self.pool), self.pool)
 
-
-def load_program(workspace: Workspace, make: MakeProgram, edges: Edges) -> CycleProgram:
-    """The program a workspace was prepared for."""
-    stored = workspace.graph / "weight"
-    weights = read_array(workspace.graph, "weight") if stored.exists() else None
-    return make(edges, weights, Graph.read(workspace.graph))
-
-
-def _prepare(name, workspace, make, edges, weights, options, answers, restart) -> CycleProgram:
-    """Load the program, or build it on the first solve; refuse a workspace that holds another one."""
-    wanted = {"name": name, "options": options, "answers": answers}
-    held = workspace.manifest["problem"]
-    if held is not None and not restart:
-        # The settings are not the user's: a run keeps those it began with, whatever this release would choose.
-        wanted["options"] = {**options, "settings": held["options"].get("settings")}
-    if held == wanted and not restart:
-        return load_program(workspace, make, edges)
-    if held is not None and not restart:
-        raise WorkspaceError(_difference(workspace, held, wanted))
-    # From here until the program is complete there is nothing to resume.
-    workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
-    shutil.rmtree(workspace.graph, ignore_errors=True)
-    program = _checked(make(edges, weights, None))
-    program.graph.write(workspace.graph)
-    if weights is not None:
-        write_array(workspace.graph, "weight", weights)
-    flush(workspace.graph)
-    rows = ConstraintStore()
-    state = State(program, program.target.copy(), rows, first_plan(options["settings"]["stages"][0][0]))
-    workspace.commit(
-        write_generation=lambda group: _write_generation(group, state),
-        problem=wanted,
-        status="running",
-        plan=state.plan,
-        certificate=None,
-        objective=None,
-        closing=None,
-        lower_bound=program.bound(state.y, 0.0),
-        n_active=0,
-    )
-    return program
+    @contextlib.contextmanager
+    def _session(self, program: CycleProgram) -> Iterator[tuple[Problem, State]]:
+        """The problem and the state to go on from, with workers to serve them."""
+        workspace = self.workspace
+        options = workspace.manifest["problem"]["options"]
+        state = load_state(workspace, program, self.pool, self.budget.rows)
+        processes = options["oracle"] == "igraph"
+        with worker_pool(self.workers, processes=processes) as workers, self.monitor.signals():
+            if processes:
+                oracle: Any = IgraphOracle(workspace.graph, (program.closing, program.rhs), workers)
+            else:
+                oracle = NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
+            yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation), state
 
 
 def _difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -270,137 +345,4 @@ def _difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, An
         f"{workspace.path} holds progress made with other options ({'; '.join(changed)}). Ways out: `ooc-pf resume "
         f"{workspace.path}` goes on with the options it has (`--tol` may change there), `solve --restart` discards its "
         "progress (restart=True in Python), or convert into a new workspace"
-    )
-
-
-@contextlib.contextmanager
-def _session(name, workspace, program, limits, monitor) -> Iterator[tuple[Problem, State]]:
-    """The problem and the state to go on from, with workers to serve them."""
-    options = workspace.manifest["problem"]["options"]
-    workers = count_workers(limits.workers)
-    state = _load_state(workspace, program, _left_for_rows(program, options["settings"], workers, limits.memory))
-    processes = options["oracle"] == "igraph"
-    with worker_pool(workers, processes=processes) as pool, monitor.signals():
-        if processes:
-            oracle: Any = IgraphOracle(workspace.graph, (program.closing, program.rhs), pool)
-        else:
-            oracle = NumbaOracle(program.graph, pool, workers)
-        problem = cycle_problem(name, program, oracle, monitor, options, lambda: workspace.generation)  # fmt: skip
-        yield problem, state
-
-
-def _load_state(workspace: Workspace, program: CycleProgram, memory: int | None) -> State:
-    manifest = workspace.manifest
-    program, y = load_point(workspace, program)
-    rows = ConstraintStore(memory, workspace.scratch).read(workspace.generation / "rows", len(y))
-    certificate = manifest["certificate"]
-    return State(
-        program=program,
-        y=y,
-        rows=rows,
-        plan=manifest["plan"],
-        iteration=manifest["iteration"],
-        feasible=read_array(workspace.feasible, "x") if workspace.feasible else None,
-        objective=math.inf if manifest["objective"] is None else manifest["objective"],
-        certificate=Certificate(**certificate) if certificate else None,
-    )
-
-
-def load_point(workspace: Workspace, program: CycleProgram) -> tuple[CycleProgram, np.ndarray]:
-    """The committed y, and the program as it was: with the pairs that have a variable, around the same centre."""
-    group = workspace.generation
-    y = read_array(group, "y")
-    if program.pairs:
-        pairs = read_array(group, "pairs").reshape(-1, 2)
-        nodes = program.graph.nodes
-        if not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
-            raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")
-        program = program.with_pairs(pairs)
-    if program.step is not None:
-        program = replace(program, target=read_array(group, "target"))
-    for name, vector in (("y", y), ("target", program.target)):
-        if vector.shape != program.inverse.shape or not np.isfinite(vector).all():
-            raise WorkspaceError(f"{group}: {name} is damaged; `ooc-pf solve --restart` starts again")
-    return program, y
-
-
-def _write_generation(group: Path, state: State) -> None:
-    write_array(group, "y", state.y)
-    if state.program.pairs:
-        write_array(group, "pairs", state.program.pairs.unlisted.ravel())
-    if state.program.step is not None:
-        write_array(group, "target", state.program.target)
-    state.rows.write(group / "rows")
-
-
-def _committer(workspace: Workspace, state: State) -> Callable[[State, dict[str, Any], str], None]:
-    written = state.feasible
-
-    def commit(state: State, record: dict[str, Any], status: str) -> None:
-        nonlocal written
-        fresh = state.feasible if state.feasible is not written else None
-        # Without a sweep neither y nor the duals moved: the generation still says it all.
-        moved = record.get("sweeps") or record["added"]
-        workspace.commit(
-            record,
-            write_generation=(lambda group: _write_generation(group, state)) if moved else None,
-            feasible_point=fresh,
-            status=status,
-            iteration=state.iteration,
-            plan=state.plan,
-            certificate=_plain(state.certificate),
-            objective=state.objective if math.isfinite(state.objective) else None,
-            closing=None,
-            answer=0,
-            lower_bound=record["lower_bound"],
-            n_active=len(state.rows),
-        )
-        written = state.feasible
-
-    return commit
-
-
-def _commit_stop(workspace, problem, state, status, certificate) -> None:
-    """Record why the run stopped and the feasible point it stopped with; the state to resume from stays as it was."""
-    workspace.commit(
-        feasible_point=state.feasible,
-        status=status,
-        objective=state.objective,
-        lower_bound=problem.bound(state),
-        closing=_plain(certificate),
-    )
-
-
-def _commit_answer(workspace: Workspace, made: dict[str, Any]) -> None:
-    arrays = {name: value for name, value in made.items() if isinstance(value, np.ndarray)}
-    facts = {name: value for name, value in made.items() if name not in arrays}
-    workspace.commit(answer_arrays=arrays, facts=facts)
-
-
-def _plain(certificate: Certificate | None) -> dict[str, float] | None:
-    if certificate is None:
-        return None
-    return {k: v for k, v in certificate.as_dict().items() if k != "gap"}
-
-
-def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lambda x: x) -> Result:
-    """What the workspace has to show so far."""
-    manifest, outcome = workspace.manifest, workspace.outcome
-    checked = manifest["closing"] or manifest["certificate"]
-    made = {"x": read_array(outcome, "x"), **(manifest["facts"] if workspace.answer else {})}
-    if (outcome / "labels").exists():
-        made["labels"] = read_array(outcome, "labels")
-    return Result(
-        **{**made, "x": restore(made["x"])},
-        nodes=read_labels(workspace.edges),
-        objective=manifest["objective"],
-        lower_bound=manifest["lower_bound"],
-        gap=relative_gap(manifest["objective"], manifest["lower_bound"]),
-        violation=checked["violation"] if checked else math.inf,
-        status=manifest["status"],
-        n_iter=manifest["iteration"],
-        n_active=manifest["n_active"],
-        history=workspace.history(),
-        blocks=lambda: read_blocks(workspace.generation / "rows", open_array(workspace.generation, "y").shape[0]),
-        workspace=workspace.path,
     )

@@ -5,9 +5,11 @@ combination of the duals seen (Anderson's, the one whose steps cancel best) is u
 it is taken when it raises the dual objective, which every sweep and every taken step therefore does.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from .constraints import TRAIL
+from .constraints import TRAIL, RowBlock
 from .kernels.sweep import project_rows
 from .problem import State
 from .program import sum_duals
@@ -22,10 +24,9 @@ def sweep_round(state: State) -> float:
     for step in range(1, TRAIL):
         residual = 0.0
         for block in state.rows.blocks():
-            y = state.y[block.table]
-            moved = project_rows(block.start, block.index, block.dual, y, program.inverse[block.table],
-                                 program.closing, program.rhs, 1)  # fmt: skip
-            state.y[block.table] = y
+            y, inverse = state.y.take(block.table), program.inverse.take(block.table)
+            moved = project_rows(block.start, block.index, block.dual, y, inverse, program.closing, program.rhs, 1)
+            state.y.put(block.table, y)
             block.trail[step] = block.dual
             residual = max(residual, moved)
     _extrapolate(state)
@@ -42,24 +43,20 @@ def _extrapolate(state: State) -> None:
     if mixture is None:
         return
 
-    def mixed() -> tuple[np.ndarray, float]:
-        total = 0.0
+    total = 0.0
 
-        def duals():
-            nonlocal total
-            for block in state.rows.blocks():
-                dual = np.maximum(mixture @ block.trail[1:], 0.0)
-                total += float(dual.sum())
-                yield block, dual
+    def duals() -> Iterator[tuple[RowBlock, np.ndarray]]:
+        nonlocal total
+        for block in state.rows.blocks():
+            dual = np.maximum(mixture @ block.trail[1:], 0.0)
+            total += float(dual.sum())
+            yield block, dual
 
-        y = program.rebuild(duals())
-        return y, total
-
-    y, total = mixed()
+    y = state.rebuilt(duals())
     if program.dual(y, total) > program.dual(state.y, sum_duals(state.rows.blocks())):
         for block in state.rows.blocks():
             block.dual[:] = np.maximum(mixture @ block.trail[1:], 0.0)
-        state.y[:] = y
+        state.adopt(y)
 
 
 def _mixture(gram: np.ndarray) -> np.ndarray | None:

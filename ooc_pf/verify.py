@@ -1,114 +1,164 @@
 """Check a workspace against itself: every chunk, every row, the invariant, and the certificate by a second engine."""
 
 import contextlib
+import tempfile
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .arrays import read_array
+from .arrays import read_parts
+from .budget import share_out
 from .constraints import ConstraintStore, RowBlock
-from .cycles import freeze
+from .cycles import freeze, look
 from .errors import WorkspaceError
+from .external import build_external_graph
+from .graph import Graph, read_vector
+from .igraph_oracle import IgraphOracle
+from .inputs import Edges
 from .kernels.paths import UNLIMITED
-from .oracle import IgraphOracle, NumbaOracle, count_blocks
+from .oracle import NumbaOracle, count_blocks
+from .pages import Pool, Vector, spans
 from .parallel import count_workers, worker_pool
-from .program import CycleProgram, sum_duals
-from .solving import MakeProgram, load_edges, load_point, load_program
+from .persist import MakeProgram, load_edges, load_point, load_program
+from .program import CycleProgram, nonnegative, sum_duals
 from .workspace import Workspace
 
 TOLERANCE = 1e-9  # relative; rounding in a long run stays far below
 
 
-def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None) -> dict[str, Any]:
+def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None,
+                  memory: Any) -> dict[str, Any]:  # fmt: skip
     """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
 
     Reading a chunk checks its checksum. The rows must be cycles of the graph, y must follow from the targets and the
     duals, the stored point must be feasible with the stored objective, and the lower bound must be the dual value.
     """
-    manifest = workspace.manifest
-    edges = load_edges(workspace)
-    program = load_program(workspace, make, edges)
-    _require(_same_graph(program, make(edges, None, None)), workspace, "graph.zarr does not belong to edges.zarr")
-    listed = program
-    program, y = load_point(workspace, program)
-    rows = ConstraintStore().read(workspace.generation / "rows", len(y))
-    ends = program.pairs.ends if program.pairs else np.column_stack((edges.u, edges.v))
-    for block in rows.blocks():
-        _require(_are_cycles(block, ends), workspace, "a stored row is not a cycle of the graph")
-    scale = 1.0 + float(np.abs(program.target).max(initial=0.0))
-    drift = float(np.abs(y - program.rebuild((block, block.dual) for block in rows.blocks())).max(initial=0.0))
-    _require(drift <= TOLERANCE * scale, workspace, f"x does not follow from the duals: they differ by {drift:.2e}")
-    report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, sum_duals(rows.blocks()))}
-    _agree(report["lower_bound"], manifest["lower_bound"], workspace, "lower bound")
-    if workspace.feasible:
-        point = read_array(workspace.feasible, "x")
-        more = np.zeros((len(point) - len(edges.u), 2), np.int32)  # what unlisted pairs pay depends on their x alone
-        report["objective"] = (listed.with_pairs(more) if len(more) else listed).value(point)
-        _agree(report["objective"], manifest["objective"], workspace, "objective")
-        least, report["violation_of_x"] = _measure(workspace, listed, point[: len(edges.u)], oracle, workers)
-        _require(
-            least <= report["objective"] + TOLERANCE * (1.0 + abs(least)), workspace,
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        check = _Check(workspace, make, oracle, workers, memory, Path(folder))
+        stack.callback(check.pool.close)
+        return check.report()
+
+
+class _Check:
+    """One verification, with what it holds."""
+
+    def __init__(self, workspace: Workspace, make: MakeProgram, oracle: str, workers: int | None, memory: Any,
+                 folder: Path):  # fmt: skip
+        self.workspace, self.make, self.oracle, self.folder = workspace, make, oracle, folder
+        # One igraph worker is this process itself: no script needs a guard for that.
+        self.alone = oracle == "igraph" and workers in (None, 1)
+        self.workers = count_workers(workers)
+        facts, options = workspace.manifest["graph"], workspace.manifest["problem"]["options"]
+        self.external = bool(options["external"])
+        self.budget = share_out(memory, nodes=facts["nodes"], edges=facts["edges"], workers=self.workers,
+                                external=self.external and oracle == "numba", settings=options["settings"])  # fmt: skip
+        self.pool = Pool(self.budget.vectors, folder)
+
+    def report(self) -> dict[str, Any]:
+        workspace, manifest = self.workspace, self.workspace.manifest
+        edges = load_edges(workspace, self.pool)
+        listed = load_program(workspace, self.make, edges, self.pool)
+        self._require(self._same_graph(edges), "graph.zarr does not belong to edges.zarr")
+        program, y = load_point(workspace, listed, self.pool)
+        rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
+        for block in rows.blocks():
+            self._require(_are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
+        drift, scale = self._drift(program, rows, y), 1.0 + program.magnitude
+        self._require(drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
+        report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, sum_duals(rows.blocks()))}
+        self._agree(report["lower_bound"], manifest["lower_bound"], "lower bound")
+        y.close()
+        if workspace.feasible:
+            report |= self._check_point(listed, read_vector(workspace.feasible, "x", self.pool), scale)
+        return report
+
+    def _check_point(self, listed: CycleProgram, point: Vector, scale: float) -> dict[str, float]:
+        more = np.zeros((point.size - listed.size, 2), np.int32)  # what unlisted pairs pay depends on their x alone
+        objective = (listed.with_pairs(more) if len(more) else listed).value(point)
+        self._agree(objective, self.workspace.manifest["objective"], "objective")
+        if len(more):
+            point = Vector.of(point.whole[: listed.size])
+        least, violation = self._measure(listed, point)
+        self._require(
+            least <= objective + TOLERANCE * (1.0 + abs(least)),
             f"the pairs that are not listed bring the objective to {least!r}",
-        )  # fmt: skip
-        _require(
-            report["violation_of_x"] <= TOLERANCE * scale, workspace, "the stored point is not feasible: a row is "
-            f"violated by {report['violation_of_x']:.2e}",
-        )  # fmt: skip
-    return report
-
-
-def _require(holds: bool, workspace: Workspace, problem: str) -> None:
-    if not holds:
-        raise WorkspaceError(
-            f"{workspace.path}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
         )
+        self._require(
+            violation <= TOLERANCE * scale, f"the stored point is not feasible: a row is violated by {violation:.2e}"
+        )
+        return {"objective": objective, "violation_of_x": violation}
+
+    def _require(self, holds: bool, problem: str) -> None:
+        if not holds:
+            raise WorkspaceError(
+                f"{self.workspace.path}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
+            )
+
+    def _agree(self, found: float, claimed: float, what: str) -> None:
+        near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))
+        self._require(near, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")
+
+    def _same_graph(self, edges: Edges) -> bool:
+        """Whether the stored graph is the one that the edges give, laid out once more."""
+        again = self.folder / "graph"
+        if self.external:
+            signed = self.workspace.manifest["graph"]["kind"] == "signed"
+            build_external_graph(again, edges.u, edges.v, edges.value, edges.nodes, signed=signed,
+                                 memory=self.budget.build)  # fmt: skip
+        else:
+            self.make(edges, None, None, self.pool).graph.write(again)
+        return all(_same(self.workspace.graph, again, field.name) for field in fields(Graph))
+
+    def _drift(self, program: CycleProgram, rows: ConstraintStore, y: Vector) -> float:
+        again = Vector(y.size, pool=self.pool)
+        program.rebuild(((block, block.dual) for block in rows.blocks()), again)
+        drift = max((float(np.abs(a - b).max()) for a, b in spans(y, again)), default=0.0)
+        again.close()
+        return drift
+
+    def _measure(self, program: CycleProgram, point: Vector) -> tuple[float, float]:
+        """Objective and largest violation of a row at ``point``, by a complete search.
+
+        In a complete graph the unlisted pairs follow from the listed ones: each pays what its distance asks for.
+        """
+        below = max((float(-part.min()) for _, part in point.spans()), default=0.0)
+        frozen = freeze(program, point, (self.workspace.feasible, "x"))
+        processes = self.oracle == "igraph"
+        with contextlib.nullcontext() if self.alone else worker_pool(self.workers, processes=processes) as workers:
+            engine: Any = (
+                IgraphOracle(self.workspace.graph, (program.closing, program.rhs), workers)
+                if processes
+                else NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
+            )
+            blocks = range(count_blocks(program.graph))
+            rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True}
+            closed = nonnegative(point, self.pool)
+            found, worst = look(program, point, engine.find(frozen, blocks, **rules), 0, closed)
+        if not len(found.pairs):
+            return program.value(point), max(below, worst)
+        program = program.with_pairs(found.pairs)
+        whole = Vector.of(np.concatenate((point.whole, program.within(found.reach))))
+        listed = np.abs(closed.whole - np.maximum(point.whole, 0.0)).max()
+        return program.value(whole), max(below, float(listed))
 
 
-def _agree(found: float, claimed: float, workspace: Workspace, what: str) -> None:
-    near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))
-    _require(near, workspace, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")
+def _same(one: Path, other: Path, name: str) -> bool:
+    parts = zip(read_parts(one, name), read_parts(other, name), strict=True)
+    return all(np.array_equal(a, b) for a, b in parts)
 
 
-def _same_graph(stored: CycleProgram, built: CycleProgram) -> bool:
-    one, other = vars(stored.graph), vars(built.graph)
-    return all(np.array_equal(one[field], other[field]) for field in one)
-
-
-def _are_cycles(block: RowBlock, ends: np.ndarray) -> bool:
+def _are_cycles(block: RowBlock, edges: Edges, program: CycleProgram) -> bool:
     """Whether every node of every row has exactly two of its edges.
 
     That makes a row a cycle, or several, of which one holds the closing edge; as x >= 0 its inequality is valid.
     """
-    edge = block.table[block.index]
+    if program.pairs:
+        low, high = program.pairs.ends[block.table].T
+    else:
+        low, high = edges.u.take(block.table), edges.v.take(block.table)
     row = np.repeat(np.arange(len(block.dual)), np.diff(block.start))
-    visited = np.concatenate((ends[edge, 0], ends[edge, 1])).astype(np.int64)
-    _, uses = np.unique(np.tile(row, 2) * (np.int64(ends.max(initial=0)) + 1) + visited, return_counts=True)
+    visited = np.concatenate((low[block.index], high[block.index])).astype(np.int64)
+    _, uses = np.unique(np.tile(row, 2) * np.int64(edges.nodes) + visited, return_counts=True)
     return bool((uses == 2).all())
-
-
-def _measure(workspace: Workspace, program: CycleProgram, point: np.ndarray, oracle: str,
-             workers: int | None) -> tuple[float, float]:  # fmt: skip
-    """Objective and largest violation of a row at ``point``, by a complete search.
-
-    In a complete graph the unlisted pairs follow from the listed ones: each pays what its distance asks for.
-    """
-    below = float(np.maximum(-point, 0.0).max(initial=0.0))
-    rule = (program.closing, program.rhs)
-    frozen = freeze(program, point, (workspace.feasible, "x"))
-    # One igraph worker is this process itself: no script needs a guard for that.
-    alone = oracle == "igraph" and workers in (None, 1)
-    workers = count_workers(workers)
-    with contextlib.nullcontext() if alone else worker_pool(workers, processes=oracle == "igraph") as pool:
-        engine: Any = (
-            IgraphOracle(workspace.graph, rule, pool)
-            if oracle == "igraph"
-            else NumbaOracle(program.graph, pool, workers)
-        )
-        blocks = range(count_blocks(program.graph))
-        found = engine.find(frozen, blocks, hops=UNLIMITED, keep_paths=1, slack=program.slack, tick=lambda: True)
-    old = found.edge < len(point)
-    violation = (program.limit(point, found.edge[old]) - found.reach[old]).max(initial=0.0)
-    if len(found.pairs):
-        program = program.with_pairs(found.pairs)
-        point = program.feasible(np.append(point, np.zeros(len(found.pairs))), found.edge[~old], found.reach[~old])
-    return program.value(point), max(below, float(violation))

@@ -121,14 +121,6 @@ def _take_lock(file: Any, place: Path) -> None:
         ) from None
 
 
-def _array_writer(arrays: dict[str, np.ndarray]) -> Callable[[Path], None]:
-    def write(group: Path) -> None:
-        for name, values in arrays.items():
-            write_array(group, name, values)
-
-    return write
-
-
 # -- the workspace --------------------------------------------------------------------------------------------------
 
 
@@ -290,22 +282,22 @@ class Workspace:
         record: dict[str, Any] | None = None,
         *,
         write_generation: Callable[[Path], None] | None = None,
-        feasible_point: np.ndarray | None = None,
-        answer_arrays: dict[str, np.ndarray] | None = None,
+        write_feasible: Callable[[Path], None] | None = None,
+        write_answer: Callable[[Path], None] | None = None,
         **changes: Any,
     ) -> None:
         """Write what is new beside the old, then make it the truth in one step.
 
-        ``write_generation`` fills the directory of the next generation; ``feasible_point`` is a new best feasible
-        point, ``answer_arrays`` are the problem's own; ``record`` is a line of history; ``changes`` are entries of the
-        manifest.
+        ``write_generation`` fills the directory of the next generation, ``write_feasible`` that of a new best feasible
+        point, ``write_answer`` that of what the problem made of it; ``record`` is a line of history; ``changes`` are
+        entries of the manifest.
         """
         if write_generation is not None:
             changes["generation"] = self._write_next("generation", write_generation)
-        if feasible_point is not None:
-            changes["feasible"] = self._write_next("feasible", _array_writer({"x": feasible_point}))
-        if answer_arrays is not None:
-            changes["answer"] = self._write_next("answer", _array_writer(answer_arrays))
+        if write_feasible is not None:
+            changes["feasible"] = self._write_next("feasible", write_feasible)
+        if write_answer is not None:
+            changes["answer"] = self._write_next("answer", write_answer)
         self._publish(record, **changes)
         for entry in NUMBERED:
             self._drop_stale(entry)

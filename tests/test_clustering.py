@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 import ooc_pf as pf
 from ooc_pf.graph import build_graph
 from ooc_pf.kernels import trees
-from ooc_pf.oracle import Frozen, Scratch, lay_out
+from ooc_pf.oracle import Arcs, Frozen, Scratch
+from ooc_pf.pages import Vector
 from ooc_pf.program import linear_bound
 from tests import naive
 from tests.conftest import assert_same_bits
@@ -55,7 +56,7 @@ def test_lp_bound_is_the_best_scaling(seed):
     weight = rng.uniform(0.1, 2.0, 12)
     load = np.where(rng.random(12) < 0.3, 0.0, rng.uniform(0.0, 3.0, 12))
     duals = float(rng.uniform(0.1, 1.0) * load.sum())
-    found = linear_bound(weight, load, duals)
+    found = linear_bound(lambda: [(weight, load)], duals)
     scales = np.linspace(0.0, 50.0, 20001)
     tried = scales * duals + np.minimum(0.0, weight[:, None] - scales * load[:, None]).sum(axis=0)
     assert found >= tried.max() - 1e-9
@@ -72,20 +73,21 @@ def test_trees_find_real_short_cycles(seed):
     graph = build_graph(u, v, nodes)
     if not len(graph.sources):
         return
-    arcs, _ = lay_out(Frozen(graph, x, x[graph.closer_edge]), None)
+    arcs = Arcs(graph)
+    arcs.set_lengths(Frozen(graph, Vector.of(x), lambda value: value))
     scratch = Scratch(graph.nodes)
     near = np.repeat(graph.sources, np.diff(graph.closer_start))
     roots = rng.integers(0, graph.nodes, 3)
     forest = np.empty((3, graph.nodes, 3), np.int32)
     for k, root in enumerate(roots):
-        trees.grow_tree(root, 100.0, 0.0, 1, graph.arc_start, arcs, *scratch.labels, forest[k])
+        trees.grow_tree(root, 100.0, 0.0, 1, graph.arc_start, arcs.whole, *scratch.labels, forest[k])
     limit = np.full(len(near), 100.0)
     best, length = np.empty(len(near), np.int32), np.empty(len(near))
-    trees.best_trees(near, graph.closer_node, limit, 0.0, x, forest, best, length)
+    trees.best_trees(near, graph.closer_node.whole, limit, 0.0, x, forest, best, length)
     start = np.empty(int((best >= 0).sum()) + 1, np.int64)
-    trees.tree_rows(near, graph.closer_node, graph.closer_edge, best, forest, start, np.empty(0, np.int32))
+    trees.tree_rows(near, graph.closer_node.whole, graph.closer_edge.whole, best, forest, start, np.empty(0, np.int32))
     entries = np.empty(start[-1], np.int32)
-    trees.tree_rows(near, graph.closer_node, graph.closer_edge, best, forest, start, entries)
+    trees.tree_rows(near, graph.closer_node.whole, graph.closer_edge.whole, best, forest, start, entries)
     dist = naive.distances(nodes, u, v, x)
     hit = np.flatnonzero(best >= 0)
     for i, pair in enumerate(hit):
@@ -96,7 +98,7 @@ def test_trees_find_real_short_cycles(seed):
         ends = np.bincount(np.concatenate((u[row[1:]], v[row[1:]])), minlength=nodes)
         if len(row) > 2:  # a path between the ends of the closing edge; a tree may also hold that edge itself
             assert set(np.flatnonzero(ends % 2)) == {a, b}
-        if roots[best[pair]] in (near[pair], graph.closer_node[pair]):
+        if roots[best[pair]] in (near[pair], graph.closer_node.whole[pair]):
             assert length[pair] == pytest.approx(dist[a, b])
 
 
@@ -191,7 +193,7 @@ def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tm
 def test_a_run_killed_before_its_answer_says_so_and_makes_it_later(signed, tmp_path, monkeypatch):
     path = tmp_path / "run.pf"
     with monkeypatch.context() as patch:
-        patch.setattr("ooc_pf.solving._commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        patch.setattr("ooc_pf.solving.commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
         with pytest.raises(RuntimeError, match="killed"):
             pf.correlation_clustering(signed, tol=1e-6, workspace=path)
     with pytest.raises(pf.WorkspaceError, match="no answer yet"):

@@ -13,6 +13,7 @@ from ooc_pf.cycles import freeze
 from ooc_pf.inputs import Edges
 from ooc_pf.kernels.paths import UNLIMITED
 from ooc_pf.oracle import NumbaOracle, count_blocks
+from ooc_pf.pages import Pool, Vector
 from ooc_pf.parallel import worker_pool
 from ooc_pf.problem import State
 from ooc_pf.problems.clustering import clustering_program
@@ -25,6 +26,10 @@ GRAPHS = Path(__file__).parents[2] / "shared" / "data" / "cc_lp"
 def random_listed(rng, nodes, edges):
     u, v = naive.random_graph(rng, nodes, edges)
     return u, v, rng.normal(0.4, 1.0, len(u))
+
+
+def as_edges(u, v, weight, nodes):
+    return Edges(Vector.of(u), Vector.of(v), Vector.of(weight), nodes, lambda x: x)
 
 
 def spelled_out(u, v, weight, nodes, base):
@@ -63,13 +68,14 @@ def test_search_finds_every_close_pair_once(seed):
     nodes = int(rng.integers(3, 12))
     u, v, weight = random_listed(rng, nodes, int(rng.integers(2, 25)))
     nodes = int(v.max()) + 1
-    program = clustering_program(1.0, -0.3)(Edges(u, v, weight, nodes, lambda x: x), None, None)
+    program = clustering_program(1.0, -0.3)(as_edges(u, v, weight, nodes), None, None, Pool())
     x = np.round(rng.random(len(u)), 1)
     with worker_pool(1, processes=False) as pool:
-        found = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, x), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1, slack=1e-9,
-            tick=lambda: True,
+        (found,) = NumbaOracle(program.graph, pool, 1).find(
+            freeze(program, Vector.of(x)), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
+            slack=1e-9, tick=lambda: True,
         )  # fmt: skip
+    found = found.numbered(len(u))
     attractive = weight > 0
     distance = naive.distances(nodes, u[attractive], v[attractive], x[attractive])
     listed = {(int(a), int(b)) for a, b in zip(u, v, strict=True)}
@@ -132,21 +138,21 @@ def test_a_run_that_stops_at_once_has_a_valid_answer(communities):
 
 def test_pairs_lose_their_variable_with_their_last_row():
     u, v = np.arange(5), np.arange(1, 6)  # a path of attractive edges
-    program = clustering_program(1.0, -0.3)(Edges(u, v, np.ones(5), 6, lambda x: x), None, None)
-    state = State(program, program.target.copy(), ConstraintStore(), {})
+    program = clustering_program(1.0, -0.3)(as_edges(u, v, np.ones(5), 6), None, None, Pool())
+    state = State(program, Vector.of(program.target.whole.copy()), ConstraintStore(), {}, Pool())
     state.admit(np.array([[0, 2], [1, 3], [2, 4], [0, 3]], np.int32))
     state.rows.append(Rows(np.array([0, 3, 6]), np.array([5, 0, 1, 7, 2, 3], np.int32)))
     for block in state.rows.blocks():
         block.dual[:] = [0.0, 0.25]
-    state.y = state.program.rebuild((block, block.dual) for block in state.rows.blocks())
+    state.adopt(state.rebuilt((block, block.dual) for block in state.rows.blocks()))
     before = state.program.bound(state.y, 0.25)
     state.rows.forget()
     state.dismiss()
     assert state.program.pairs.unlisted.tolist() == [[2, 4]]
-    assert len(state.y) == len(state.program.target) == 6
+    assert state.y.size == state.program.size == 6
     (block,) = state.rows.blocks()
     assert block.rows.edges.tolist() == [5, 2, 3]
-    assert np.array_equal(state.y, state.program.rebuild([(block, block.dual)]))
+    assert np.array_equal(state.y.whole, state.rebuilt([(block, block.dual)]).whole)
     assert state.program.bound(state.y, 0.25) == pytest.approx(before)
     assert state.rows.append(Rows(np.array([0, 3]), np.array([5, 2, 3], np.int32))) == 0  # known under its new number
 

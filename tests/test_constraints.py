@@ -9,6 +9,7 @@ from ooc_pf import constraints
 from ooc_pf.arrays import read_array, write_array
 from ooc_pf.constraints import ConstraintStore, Rows
 from ooc_pf.errors import WorkspaceError
+from ooc_pf.pages import Pool
 
 
 def ragged(rows):
@@ -36,7 +37,7 @@ def test_store_behaves_like_a_list(seed, tight):
     before, constraints.BLOCK_ROWS = constraints.BLOCK_ROWS, 5
     try:
         with tempfile.TemporaryDirectory() as folder:
-            store = ConstraintStore(400 if tight else None, Path(folder) / "scratch")
+            store = ConstraintStore(400 if tight else None, Pool(None, Path(folder)))
             twin: list[tuple[tuple[int, ...], float]] = []
             for _ in range(4):
                 rows = [rng.permutation(12)[: rng.integers(3, 6)] for _ in range(rng.integers(1, 12))]

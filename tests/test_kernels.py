@@ -1,5 +1,7 @@
 """Each kernel against its textbook twin."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,32 +11,33 @@ from ooc_pf.graph import build_graph
 from ooc_pf.kernels import paths
 from ooc_pf.kernels.ragged import keep_rows, row_keys
 from ooc_pf.kernels.sweep import project_rows
-from ooc_pf.oracle import Frozen, Scratch, lay_out
+from ooc_pf.oracle import Arcs, Frozen, Scratch
+from ooc_pf.pages import Pool, Vector
 from tests import naive
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, slots=None, buffers=(64, 512)):
+def frozen_at(graph, x):
+    return Frozen(graph, Vector.of(x), lambda value: value)
+
+
+def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, pool=None, slots=None, buffers=(64, 512)):
     """Run the path kernel over all sources; with ``slots`` only that many arc pages are resident at a time."""
-    scratch = Scratch(graph.nodes)
-    order = scratch.order(len(graph.closer_node))
+    scratch = Scratch(graph.nodes, slots)
+    order = scratch.order(graph.closers)
     scratch._buffers(*buffers)
     reach, state = np.empty(len(limit)), np.zeros(paths.STATE_SIZE, np.int64)
-    size = 1 << paths.PAGE_SHIFT
-    pages = (len(graph.arc_node) >> paths.PAGE_SHIFT) + 1
-    whole, need = lay_out(Frozen(graph, x, limit), None)
-    if slots is None:
-        slot_of_page, arcs = np.arange(pages, dtype=np.int32), whole
-    else:
-        slot_of_page = np.full(pages, -1, np.int32)
-        arcs = np.zeros(slots * size, paths.ARC)
+    arcs = Arcs(graph, pool)
+    arcs.set_lengths(frozen_at(graph, x))
+    scratch.hold(arcs)
+    node, edge = graph.closer_node.whole, graph.closer_edge.whole
+    need = limit - arcs.shortest[node]
     rows, gaps, loads, code = [], [], 0, paths.FULL
     while code != paths.DONE:
         code = paths.advance(
-            graph.sources, graph.closer_start, graph.closer_node, graph.closer_edge, limit, need, reach, hops,
-            keep_paths, 1e-12, graph.arc_start, slot_of_page, arcs, *scratch.labels, order, *scratch.best,
-            *scratch.rows, state,
+            graph.sources, graph.closer_start, node, edge, limit, need, reach, hops, keep_paths, 1e-12, graph.arc_start,
+            scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best, *scratch.rows, state,
         )  # fmt: skip
         count = state[paths.ROWS]
         ends = scratch.rows[0][:count]
@@ -44,11 +47,7 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, slots=None, b
             scratch.grow_rows()
         state[paths.ROWS] = state[paths.ENTRIES] = 0
         if code >= 0:
-            slot = loads % slots
-            slot_of_page[slot_of_page == slot] = -1
-            slot_of_page[code] = slot
-            part = slice(code * size, min((code + 1) * size, len(graph.arc_node)))
-            arcs[slot * size : slot * size + len(whole[part])] = whole[part]
+            scratch.load(code)
             loads += 1
     return rows, np.array(gaps), reach, loads
 
@@ -61,9 +60,9 @@ def test_complete_search_gives_distances_and_shortest_cycles(seed):
     u, v = naive.random_graph(rng, nodes, int(rng.integers(3, 20)))
     x = np.round(rng.random(len(u)), 1)  # coarse, so that lengths tie and vanish
     graph = build_graph(u, v, nodes)
-    rows, gaps, reach, _ = search(graph, x, x[graph.closer_edge])
+    rows, gaps, reach, _ = search(graph, x, x[graph.closer_edge.whole])
     dist = naive.distances(nodes, u, v, x)
-    edge = graph.closer_edge
+    edge = graph.closer_edge.whole
     assert reach == pytest.approx(np.minimum(x[edge], dist[u[edge], v[edge]]), abs=1e-12)
     violated = {int(e) for e in edge if x[e] - dist[u[e], v[e]] > 1e-9}
     assert {int(row[0]) for row in rows} == violated
@@ -82,13 +81,13 @@ def test_bounded_search_finds_short_cycles_only(seed, hops):
     u, v = naive.random_graph(rng, nodes, int(rng.integers(4, 20)))
     x = rng.random(len(u))
     graph = build_graph(u, v, nodes)
-    rows, gaps, _, _ = search(graph, x, x[graph.closer_edge], hops=hops, keep_paths=2)
+    rows, gaps, _, _ = search(graph, x, x[graph.closer_edge.whole], hops=hops, keep_paths=2)
     for row, gap in zip(rows, gaps, strict=True):
         assert gap > 0
         assert gap == pytest.approx(x[row[0]] - x[row[1:]].sum(), abs=1e-12)
     if hops == 1:  # then every violated triangle must be seen
         closed = {int(row[0]) for row in rows}
-        for e in graph.closer_edge:
+        for e in graph.closer_edge.whole:
             best = naive.shortest_with_hops(nodes, u, v, x, u[e], v[e], e, 2)
             assert (int(e) in closed) == (best < x[e] - 1e-12)
 
@@ -97,8 +96,8 @@ def test_several_paths_are_the_best_entering_ones(rng):
     u, v = naive.random_graph(rng, 12, 60)
     x = rng.random(len(u))
     graph = build_graph(u, v, 12)
-    one, _, _, _ = search(graph, x, x[graph.closer_edge], keep_paths=1)
-    many, gaps, _, _ = search(graph, x, x[graph.closer_edge], keep_paths=4)
+    one, _, _, _ = search(graph, x, x[graph.closer_edge.whole], keep_paths=1)
+    many, gaps, _, _ = search(graph, x, x[graph.closer_edge.whole], keep_paths=4)
     assert len(many) > len(one)
     best = {}
     for row, gap in zip(many, gaps, strict=True):
@@ -109,7 +108,7 @@ def test_several_paths_are_the_best_entering_ones(rng):
     assert len(set(keys.tolist())) == len(many)
 
 
-def test_paged_search_does_the_same_work(rng):
+def test_paged_search_does_the_same_work(rng, tmp_path):
     """With one page resident at a time the kernel asks for pages, and finds the same rows bit for bit."""
     nodes = 3000
     u = rng.integers(0, nodes, 90_000)
@@ -118,13 +117,12 @@ def test_paged_search_does_the_same_work(rng):
     u, v = pairs.T
     x = rng.random(len(u))
     graph = build_graph(u, v, nodes)
-    assert len(graph.arc_node) > 2 << paths.PAGE_SHIFT
+    assert len(graph.arc_node.whole) > 2 << paths.PAGE_SHIFT
     part = slice(0, 40)
-    few = type(graph)(graph.arc_start, graph.arc_node, graph.arc_edge, graph.sources[part],
-                      graph.closer_start[: part.stop + 1], graph.closer_node, graph.closer_edge)  # fmt: skip
-    limit = x[graph.closer_edge]
+    few = replace(graph, sources=graph.sources[part], closer_start=graph.closer_start[: part.stop + 1])
+    limit = x[graph.closer_edge.whole]
     whole = search(few, x, limit, keep_paths=3)
-    paged = search(few, x, limit, keep_paths=3, slots=1)
+    paged = search(few, x, limit, keep_paths=3, pool=Pool(1 << 20, tmp_path), slots=1)
     assert paged[3] > 3 and whole[3] == 0
     assert np.array_equal(np.concatenate(whole[0]), np.concatenate(paged[0]))
     assert np.array_equal(whole[1], paged[1])
@@ -182,11 +180,13 @@ def test_arcs_are_in_one_order_however_it_came_about(seed):
     graph = build_graph(u, v, nodes)
     x = np.round(rng.random(len(u)), 1)
     near = np.where(rng.random(len(u)) < 0.1, np.round(rng.random(len(u)), 1), x)
-    limit = np.zeros(len(graph.closer_edge))
-    fresh, _ = lay_out(Frozen(graph, x, limit), None)
+    arcs = Arcs(graph)
+    arcs.set_lengths(frozen_at(graph, x))
+    fresh = arcs.whole.copy()
     for other in (rng.random(len(u)), near, x):
-        again, _ = lay_out(Frozen(graph, x, limit), lay_out(Frozen(graph, other, limit), None)[0])
-        assert np.array_equal(fresh, again)
+        arcs.set_lengths(frozen_at(graph, other))
+        arcs.set_lengths(frozen_at(graph, x))
+        assert np.array_equal(fresh, arcs.whole)
     for node in range(graph.nodes):
         part = fresh[graph.arc_start[node] : graph.arc_start[node + 1]]
         assert part["length"].tolist() == sorted(part["length"])

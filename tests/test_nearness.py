@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.budget import Budget
 from tests import naive
 from tests.conftest import assert_certificate_holds, assert_is_metric, assert_same_bits
 
@@ -89,7 +90,7 @@ def test_workers_do_not_change_the_bits(small):
 def test_a_budget_that_sends_blocks_to_disk_does_not_change_the_bits(small, tmp_path, monkeypatch):
     monkeypatch.setattr("ooc_pf.constraints.BLOCK_ROWS", 16)
     whole = pf.metric_nearness(small, tol=1e-8)
-    monkeypatch.setattr("ooc_pf.solving._left_for_rows", lambda *_: 2000)
+    monkeypatch.setattr("ooc_pf.solving.share_out", lambda *_, **__: Budget(rows=2000))
     spilled = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
     assert_same_bits(whole, spilled)
     with pytest.raises(pf.BudgetError, match="workspace="):
@@ -114,22 +115,23 @@ def test_igraph_engine_agrees(small, tmp_path):
 
 
 def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_path):
-    from ooc_pf.arrays import read_array
     from ooc_pf.cycles import freeze
+    from ooc_pf.igraph_oracle import search_block_with_igraph
     from ooc_pf.kernels.paths import UNLIMITED
-    from ooc_pf.oracle import NumbaOracle, count_blocks, search_block_with_igraph
+    from ooc_pf.oracle import NumbaOracle, count_blocks
+    from ooc_pf.pages import Pool
     from ooc_pf.parallel import worker_pool
+    from ooc_pf.persist import load_edges, load_point, load_program
     from ooc_pf.problems.nearness import nearness_program
-    from ooc_pf.solving import load_edges, load_program
     from ooc_pf.workspace import Workspace
 
     pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=2)
     place = Workspace(tmp_path / "run.pf")
-    program = load_program(place, nearness_program, load_edges(place))
-    x = np.maximum(read_array(place.generation, "y"), 0.0)
+    program = load_program(place, nearness_program, load_edges(place, Pool()), Pool())
+    _, y = load_point(place, program, Pool())
     with worker_pool(1, processes=False) as pool:
-        found = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, x), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
+        (found,) = NumbaOracle(program.graph, pool, 1).find(
+            freeze(program, y), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
             slack=1e-12, tick=lambda: True,
         )  # fmt: skip
     parts = [

@@ -68,36 +68,37 @@ def _sort_by_insertion(arcs, begin, end):
 
 
 @kernel
-def set_lengths(arc_start, x, arcs):
-    """Give ``arcs`` (ARC[arcs]) the lengths of x and sort them by it, in each part of a page that one node has.
+def set_lengths(arc_start, page, length, arcs, shortest):
+    """Give the arcs of a page their lengths and sort them by it, in each part of the page that one node has.
 
-    Arcs that were sorted for an x not far from this one are nearly in order, and insertion then costs next to nothing.
+    Arcs that were sorted for lengths not far from these are nearly in order, and insertion then costs next to nothing.
+
+    Parameters
+    ----------
+    arc_start : int64[nodes + 1], page : int
+    length : float64[arcs of the page], arcs : ARC[arcs of the page]
+        Lengths in the present order of the arcs.
+    shortest : float64[nodes]
+        Out: brought down to the shortest arc of each node that the page has arcs of.
     """
-    size = 1 << PAGE_SHIFT
-    for node in range(len(arc_start) - 1):
-        begin = arc_start[node]
-        while begin < arc_start[node + 1]:
-            end = min(arc_start[node + 1], (begin // size + 1) * size)
-            disorder = 0
-            for arc in range(begin, end):
-                arcs[arc].length = x[arcs[arc].edge]
-                if arc > begin and _after(arcs, arc - 1, arc):
-                    disorder += 1
-            if disorder > 8 + (end - begin) // 8:
-                _sort_afresh(arcs, begin, end)
-            elif disorder:
-                _sort_by_insertion(arcs, begin, end)
-            begin = end
-
-
-@kernel
-def shortest_arcs(arc_start, arcs):
-    """Length of the shortest arc of each node, inf where there is none."""
-    shortest = np.full(len(arc_start) - 1, np.inf)
-    for node in range(len(shortest)):
-        for arc in range(arc_start[node], arc_start[node + 1]):
-            shortest[node] = min(shortest[node], arcs[arc].length)
-    return shortest
+    offset = page << PAGE_SHIFT
+    node = np.searchsorted(arc_start, offset, side="right") - 1
+    begin = 0
+    while begin < len(arcs):
+        while arc_start[node + 1] <= offset + begin:
+            node += 1
+        end = min(arc_start[node + 1] - offset, len(arcs))
+        disorder = 0
+        for arc in range(begin, end):
+            arcs[arc].length = length[arc]
+            if arc > begin and _after(arcs, arc - 1, arc):
+                disorder += 1
+        if disorder > 8 + (end - begin) // 8:
+            _sort_afresh(arcs, begin, end)
+        elif disorder:
+            _sort_by_insertion(arcs, begin, end)
+        shortest[node] = min(shortest[node], arcs[begin].length)
+        begin = end
 
 
 @inlined

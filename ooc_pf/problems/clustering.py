@@ -7,7 +7,7 @@ Put f = x on attractive edges and f = 1 - x on repulsive ones. The paper's progr
 for every cycle C with exactly one repulsive edge, so searches run on attractive edges only, and never beyond length 1.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import Any
 
@@ -16,31 +16,43 @@ import numpy as np
 from ..errors import InputError
 from ..graph import Graph, build_complete_graph, build_graph
 from ..inputs import Edges
+from ..pages import Pool, Vector
+from ..persist import MakeProgram
 from ..problem import State
 from ..program import CycleProgram, Pairs, linear_bound, sum_duals
 from ..result import Result
-from ..rounding import round_clusters
-from ..solving import Limits, MakeProgram, solve_cycles
+from ..rounding import round_clusters, round_in_passes
+from ..solving import Limits, solve_cycles
 
 PROXIMAL_GAMMA = 1.0
 
 
-def _settings(oracle: str, complete: bool, linear: bool) -> dict[str, Any]:
+def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict[str, Any] | None:
     """How the oracle goes about it; of each stage: name, hops (-1: trees), waves, rounds of sweeps, and the least
     relative rise of the bound to go on with it.
 
     On complete graphs distances are short of 1 for few pairs only, so that complete passes are cheap and trees do not
     pay. Neither do they for the linear program, whose steps want all rows: few proximal steps end at the solution.
     """
+    if external and (complete or linear):
+        return None
+    most = {"most_blocks": 1 << 9, "most_rows": 1 << (16 if external else 21)}
     waves = 1 if linear else 8 if complete else 16
     stages = [["certify", 0, 1, 3, 0.0], ["stream", 0, waves, 3 if linear else 2, 0.0]]
     if oracle == "igraph":
-        return {"keep_paths": 1, "promise": 3.0, "stages": stages}
+        return {"keep_paths": 1, "promise": 3.0, "stages": stages, **most}
     short = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-2]]
     if complete or linear:
-        return {"keep_paths": 6, "promise": 10.0, "stages": short + stages}
+        return {"keep_paths": 6, "promise": 10.0, "stages": short + stages, **most}
+    if external:
+        return {"keep_paths": 3, "promise": 3.0, "stages": short + stages, **most}
     trees = [["trees", -1, 1, 1, 1e-5]]
-    return {"keep_paths": 6, "promise": 3.0, "trees": 32, "penalty": 0.03, "stages": short + trees + stages}
+    return {"keep_paths": 6, "promise": 3.0, "trees": 32, "penalty": 0.03, "stages": short + trees + stages, **most}
+
+
+def _signed_graph(edges: Edges) -> Graph:
+    attractive = edges.value.whole > 0
+    return build_graph(edges.u.whole, edges.v.whole, edges.nodes, passable=attractive, closing=~attractive)
 
 
 def clustering_program(gamma: float | None, base: float | None = None) -> MakeProgram:
@@ -50,18 +62,21 @@ def clustering_program(gamma: float | None, base: float | None = None) -> MakePr
     """
     linear, gamma = gamma is None, gamma or PROXIMAL_GAMMA
 
-    def make(edges: Edges, _: np.ndarray | None, graph: Graph | None) -> CycleProgram:
-        weight, attractive = np.abs(edges.value), edges.value > 0
-        pairs = None
+    def make(edges: Edges, _: Any, graph: Graph | None, pool: Pool) -> CycleProgram:
+        size, pairs = len(edges.value), None
+        parts = (gamma / (2.0 * np.abs(part)) for _, part in edges.value.spans())
+        inverse = Vector.filled(parts, size, np.float64, pool)
         if base:
-            ends = np.column_stack((edges.u, edges.v)).astype(np.int32)
+            ends = np.column_stack((edges.u.whole, edges.v.whole)).astype(np.int32)
+            attractive = edges.value.whole > 0
             pairs = Pairs(ends, len(ends), attractive, -gamma / 2.0, gamma / (2.0 * abs(base)))
-            graph = graph or build_complete_graph(edges.u, edges.v, edges.nodes, passable=attractive)
-        graph = graph or build_graph(edges.u, edges.v, edges.nodes, passable=attractive, closing=~attractive)
-        target = np.full(len(weight), -gamma / 2.0)
-        offset = gamma / 4.0 * float(weight.sum())
-        step = -gamma / 2.0 if linear else None
-        program = CycleProgram(target, gamma / (2.0 * weight), -1.0, -1.0, graph, offset, pairs=pairs, step=step)
+            graph = graph or build_complete_graph(*ends.T, edges.nodes, passable=attractive)
+        graph = graph or _signed_graph(edges)
+        program = CycleProgram(
+            target=Vector.constant(size, -gamma / 2.0), inverse=inverse, closing=-1.0, rhs=-1.0, graph=graph,
+            offset=gamma / 4.0 * sum(float(np.abs(part).sum()) for _, part in edges.value.spans()),
+            magnitude=gamma / 2.0, pairs=pairs, step=-gamma / 2.0 if linear else None,
+        )  # fmt: skip
         return program.with_pairs(np.empty((0, 2), np.int32)) if pairs else program
 
     return make
@@ -83,6 +98,7 @@ def correlation_clustering(
     callback: Callable[[dict[str, Any]], Any] | None = None,
     progress: bool = False,
     restart: bool = False,
+    external: bool | None = None,
 ) -> Result:
     """Cluster a signed graph so that few attractive edges are cut and few repulsive ones kept inside, with proof.
 
@@ -128,7 +144,7 @@ def correlation_clustering(
     base = _checked_base(base)
     limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
     options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": gamma, "base": base}
-    options["settings"] = _settings(oracle, bool(base), gamma is None)
+    options |= {"external": external, "settings": lambda disk: _settings(oracle, bool(base), gamma is None, disk)}
     return solve_cycles(
         "clustering", graph, clustering_program(gamma, base), kind="signed", weights=None, options=options,
         limits=limits, finish=finish_clustering,
@@ -148,27 +164,47 @@ def _checked_base(base: Any) -> float | None:
 
 def finish_clustering(edges: Edges, state: State, options: dict[str, Any], hurry: bool) -> dict[str, Any]:
     """Bounds and ratios from the multipliers and the best feasible f; and clusters, unless there is no time."""
-    program, gamma, f, listed = state.program, options["gamma"], state.feasible, len(edges.value)
-    load = (state.y - program.target) / program.inverse
-    more = abs(options["base"] or 0.0)
-    weight = np.append(np.abs(edges.value), np.full(max(len(f), len(load)) - listed, more))
-    bound = linear_bound(weight[: len(load)], load, sum_duals(state.rows.blocks()))
-    made = {} if gamma is None else _ratios(weight[: len(f)], f, gamma)
-    load, f = load[:listed], f[:listed]
-    made |= {"x": np.clip(np.where(edges.value > 0, f, 1.0 - f), 0.0, 1.0), "lp_lower_bound": bound}
+    gamma, f = options["gamma"], state.feasible
+    unit = (gamma or PROXIMAL_GAMMA) / 2.0
+    bound = linear_bound(lambda: state.program.cost_and_load(state.y, unit), sum_duals(state.rows.blocks()))
+    x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)
+    made = {"x": x, "lp_lower_bound": bound}
+    if gamma is not None:
+        made |= _ratios(edges, f, abs(options["base"] or 0.0), gamma)
     if not hurry:
-        reduced = edges.value - np.sign(edges.value) * load
-        labels, cost = round_clusters(
-            edges.u, edges.v, edges.value, made["x"], edges.nodes, base=options["base"], seed=options["seed"],
-            reduced=reduced,
-        )  # fmt: skip
+        labels, cost = _clusters(edges, state, x, options)
         ratio = 1.0 if cost == 0 else cost / bound if bound > 0 else None
         made |= {"labels": labels, "cost": cost, "certified_ratio": ratio}
     return made
 
 
-def _ratios(weight: np.ndarray, f: np.ndarray, gamma: float) -> dict[str, float]:
-    """What can be said of the linear cost of f before any bound: the right formula, and the printed one."""
-    linear, quadratic = float(weight @ f), float(weight @ (f * f))
+def _fractions(edges: Edges, f: Vector) -> Iterator[np.ndarray]:
+    """Parts of x, 0 together and 1 apart, over the listed edges."""
+    for first, value in edges.value.spans():
+        part = f.read(first, first + len(value))
+        yield np.clip(np.where(value > 0, part, 1.0 - part), 0.0, 1.0)
+
+
+def _clusters(edges: Edges, state: State, x: Vector, options: dict[str, Any]) -> tuple[np.ndarray, float]:
+    if options["external"]:
+        return round_in_passes(edges.u, edges.v, edges.value, x, edges.nodes)
+    u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
+    loads = [load for _, load in state.program.cost_and_load(state.y, 1.0)]
+    reduced = value - np.sign(value) * np.concatenate(loads or [np.empty(0)])[: len(value)]
+    return round_clusters(u, v, value, x.whole, edges.nodes, base=options["base"], seed=options["seed"],
+                          reduced=reduced)  # fmt: skip
+
+
+def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, float]:
+    """What can be said of the linear cost of f before any bound: the right formula, and the printed one.
+
+    ``more`` is the weight of the pairs that are not listed; those with a variable come after the listed ones.
+    """
+    linear = quadratic = 0.0
+    for first, value in edges.value.spans():
+        part, weight = f.read(first, first + len(value)), np.abs(value)
+        linear, quadratic = linear + float(weight @ part), quadratic + float(weight @ (part * part))
+    rest = f.read(len(edges.value), f.size)
+    linear, quadratic = linear + more * float(rest.sum()), quadratic + more * float(rest @ rest)
     share = quadratic / (gamma * linear) if linear > 0 else 0.0
     return {"apriori_ratio": (1.0 + 1.0 / gamma) / (1.0 + share), "paper_ratio": (1.0 + gamma) / (1.0 + share / 2.0)}

@@ -7,26 +7,34 @@ import numpy as np
 
 from ..graph import Graph, build_graph
 from ..inputs import Edges
+from ..pages import Pool, Vector
 from ..program import CycleProgram
 from ..result import Result
 from ..solving import Limits, solve_cycles
 
-# Of each stage: name, hops, waves, rounds of sweeps, and the least relative rise of the bound to go on with it. The
-# igraph engine knows no hops, so it only makes complete passes.
-_COMPLETE = [["certify", 0, 1, 10, 0.0], ["stream", 0, 8, 10, 0.0]]
-_SHORT = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-3]]
-SETTINGS = {
-    "numba": {"keep_paths": 3, "promise": 100.0, "stages": _SHORT + _COMPLETE},
-    "igraph": {"keep_paths": 1, "promise": 100.0, "stages": _COMPLETE},
-}
+
+def _settings(oracle: str, external: bool) -> dict[str, Any]:
+    """How the oracle goes about it; of each stage: name, hops, waves, rounds of sweeps, and the least relative rise of
+    the bound to go on with it. The igraph engine knows no hops, so it only makes complete passes."""
+    stages = [["certify", 0, 1, 10, 0.0], ["stream", 0, 8, 10, 0.0]]
+    most = {"most_blocks": 1 << 9, "most_rows": 1 << (16 if external else 21)}
+    if oracle == "igraph":
+        return {"keep_paths": 1, "promise": 100.0, "stages": stages, **most}
+    short = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-3]]
+    return {"keep_paths": 3, "promise": 100.0, "stages": short + stages, **most}
 
 
-def nearness_program(edges: Edges, weights: np.ndarray | None, graph: Graph | None) -> CycleProgram:
+def nearness_program(
+    edges: Edges, weights: np.ndarray | Vector | None, graph: Graph | None, pool: Pool
+) -> CycleProgram:
     """min 1/2 sum w (x - d)^2 with x >= 0 and x_c <= length of every path between the ends of c."""
-    graph = graph or build_graph(edges.u, edges.v, edges.nodes)
-    inverse = np.ones(len(edges.u)) if weights is None else 1.0 / weights
-    scale = max(1.0, float(np.abs(edges.value).max(initial=0.0)))
-    return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale)
+    graph = graph or build_graph(edges.u.whole, edges.v.whole, edges.nodes)
+    inverse = Vector.constant(len(edges.u), 1.0)
+    if weights is not None:
+        weights = weights if isinstance(weights, Vector) else Vector.of(weights)
+        inverse = Vector.filled((1.0 / part for _, part in weights.spans()), weights.size, np.float64, pool)
+    scale = max([1.0, *(float(np.abs(part).max()) for _, part in edges.value.spans())])
+    return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale, magnitude=scale)
 
 
 def metric_nearness(
@@ -44,6 +52,7 @@ def metric_nearness(
     callback: Callable[[dict[str, Any]], Any] | None = None,
     progress: bool = False,
     restart: bool = False,
+    external: bool | None = None,
 ) -> Result:
     """Move the distances on the edges of a graph as little as possible until no detour is shorter than an edge.
 
@@ -78,6 +87,9 @@ def metric_nearness(
         Show progress on stderr.
     restart : bool
         Discard the progress in the workspace.
+    external : bool, optional
+        Lay the graph out for disk instead of memory: nodes keep their order, nothing that grows with the edges stays
+        in memory unless it fits the budget. By default done for graphs of more than four million edges.
 
     Returns
     -------
@@ -92,7 +104,8 @@ def metric_nearness(
     ([2.0, 2.0, 4.0], 1.5)
     """
     limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
-    options = {"tol": tol, "oracle": oracle, "seed": seed, "settings": SETTINGS.get(oracle)}
+    options = {"tol": tol, "oracle": oracle, "seed": seed, "external": external}
+    options["settings"] = lambda disk: _settings(oracle, disk)
     return solve_cycles(
         "nearness", graph, nearness_program, kind="distance", weights=weights, options=options, limits=limits
     )

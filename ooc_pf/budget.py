@@ -1,0 +1,68 @@
+"""How a memory budget is shared out, before anything is allocated."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import BudgetError
+from .workspace import parse_memory
+
+MIB = 1 << 20
+ARC_PAGE = MIB  # bytes
+PER_EDGE = 132  # arcs with lengths, closing edges, and all vectors a run holds
+LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 2
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes for each use; None: as much as it takes.
+
+    Attributes
+    ----------
+    rows : int or None
+        Remembered rows that stay in memory between visits.
+    vectors : int or None
+        Pages of vectors by edge.
+    slots : int or None
+        Pages of arcs for each worker.
+    build : int
+        Temporaries while a graph is laid out.
+    """
+
+    rows: int | None = None
+    vectors: int | None = None
+    slots: int | None = None
+    build: int = 256 * MIB
+
+
+def share_out(memory: Any, *, nodes: int, edges: int, workers: int, external: bool, settings: dict[str, Any]) -> Budget:
+    """Divide ``memory``, or refuse it with the least that will do.
+
+    What fits stays in memory. A graph that was laid out for memory needs it; one laid out for disk needs some numbers a
+    node, for every worker, and pages.
+    """
+    budget = parse_memory(memory)
+    if budget is None:
+        return Budget()
+    if not external:
+        shared = (200 + 40) * edges + (8 + 12 * settings.get("trees", 0)) * nodes
+        least = shared + workers * (48 * nodes + 2 * MIB) + 16 * MIB
+        _refuse_below(least, budget, memory, "; external=True lays the graph out for disk and needs less")
+        return Budget(rows=budget - least + 16 * MIB)
+    found = 64 * settings["most_rows"]
+    fixed = 72 * nodes + workers * (48 * nodes + 2 * MIB) + 28 * MIB + found
+    least = fixed + LEAST_POOL + LEAST_ROWS + workers * LEAST_SLOTS * ARC_PAGE
+    _refuse_below(least, budget, memory, "")
+    left = budget - fixed
+    if left >= PER_EDGE * edges + LEAST_ROWS:
+        return Budget(rows=left - PER_EDGE * edges, build=left // 2)
+    slots = max(LEAST_SLOTS, int(0.4 * left) // (workers * ARC_PAGE))
+    slots = min(slots, 32 * edges // ARC_PAGE + 1)
+    left -= slots * workers * ARC_PAGE
+    return Budget(rows=left // 2, vectors=left // 2, slots=slots, build=left // 2)
+
+
+def _refuse_below(least: int, budget: int, memory: Any, hint: str) -> None:
+    if budget < least:
+        raise BudgetError(
+            f"memory={memory!r} is too small for this graph; the least that will do is {least:,} bytes{hint}"
+        )

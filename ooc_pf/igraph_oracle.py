@@ -1,0 +1,104 @@
+"""Find violated cycles with igraph's Dijkstra, in processes whose tasks carry an address and a block number."""
+
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from pathlib import Path
+
+import igraph
+import numpy as np
+
+from .arrays import read_array
+from .constraints import Rows
+from .graph import Graph, with_closers
+from .oracle import Found, Frozen, SearchStopped, block_span, join_or_stop
+from .parallel import run_tasks
+
+_BATCH = 16
+
+
+class IgraphOracle:
+    """igraph's Dijkstra, in processes that read the graph and the committed generation from the workspace.
+
+    Without a pool the blocks are searched here, one after the other.
+    """
+
+    def __init__(self, group: Path, limit_rule: tuple[float, float], pool: Executor | None):
+        self._group, self._rule, self._pool = group, limit_rule, pool
+
+    def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
+             tick: Callable[[], bool]) -> Iterator[Found]:  # fmt: skip
+        """Search ``blocks`` completely; ``hops`` and ``keep_paths`` do not apply to this engine."""
+        for at in range(0, len(blocks), _BATCH):
+            part = blocks[at : at + _BATCH]
+            if not all([tick() for _ in part]):
+                raise SearchStopped
+            rule = (*self._rule, frozen.beyond)
+            calls = [(str(self._group), *map(str, frozen.address), rule, block, slack) for block in part]
+            if self._pool is None:
+                yield join_or_stop([search_block_with_igraph(*call) for call in calls])
+            else:
+                yield join_or_stop(run_tasks(self._pool, search_block_with_igraph, calls))
+
+
+@functools.lru_cache(maxsize=1)
+def _igraph_of(group: str) -> tuple[Graph, igraph.Graph, np.ndarray]:
+    """The graph in igraph's form, and the edge each of its edges stands for."""
+    graph = Graph.read(Path(group))
+    tail = np.repeat(np.arange(graph.nodes), np.diff(graph.arc_start))
+    once = tail < graph.arc_node.whole
+    edges = np.column_stack((tail[once], graph.arc_node.whole[once]))
+    return graph, igraph.Graph(n=graph.nodes, edges=edges), graph.arc_edge.whole[once]
+
+
+@functools.lru_cache(maxsize=1)
+def _point_of(graph_group: str, group: str, name: str) -> tuple[np.ndarray, Graph]:
+    """The point at an address, and the graph with the closing edges that have a variable there."""
+    graph = _igraph_of(graph_group)[0]
+    x = np.maximum(read_array(Path(group), name), 0.0)
+    if not (Path(group) / "pairs").exists():
+        return x, graph
+    pairs = read_array(Path(group), "pairs").reshape(-1, 2)
+    near = np.concatenate((np.repeat(graph.sources, np.diff(graph.closer_start)), pairs[:, 0]))
+    edge = np.concatenate((graph.closer_edge.whole, np.arange(len(x) - len(pairs), len(x))))
+    return x, with_closers(graph, near, np.concatenate((graph.closer_node.whole, pairs[:, 1])), edge)
+
+
+def search_block_with_igraph(
+    graph_group: str, point_group: str, point_name: str, rule: tuple[float, float, float], block: int, slack: float
+) -> Found:
+    """Search one block from its address alone; safe to run twice."""
+    _, engine, edge_of = _igraph_of(graph_group)
+    x, graph = _point_of(graph_group, point_group, point_name)
+    closing, rhs, beyond = rule
+    first, last, span = block_span(graph, block)
+    sources = graph.sources[first:last]
+    distance = np.array(engine.distances(source=sources.tolist(), weights=x[edge_of]))
+    owner = np.repeat(np.arange(last - first), np.diff(graph.closer_start[first : last + 1]))
+    far, edge = graph.closer_node.read(*span), graph.closer_edge.read(*span)
+    limit = closing * x[edge] - rhs
+    new_owner, new_far = _unknown_pairs(graph, sources, owner, far, distance < beyond - slack)
+    owner, far = np.append(owner, new_owner), np.append(far, new_far)
+    edge = np.append(edge, -1 - np.arange(len(new_far))).astype(np.int32)
+    limit = np.append(limit, np.full(len(new_far), beyond))
+    gap = limit - distance[owner, far]
+    rows, order, found = [], [], np.flatnonzero(gap > slack)
+    for i in np.unique(owner[found]):
+        own = found[owner[found] == i]
+        ways = engine.get_shortest_paths(sources[i], to=far[own].tolist(), weights=x[edge_of], output="epath")
+        rows += [np.append(edge[at], edge_of[way]) for at, way in zip(own, ways, strict=True)]
+        order.append(own)
+    edges = np.concatenate(rows or [np.empty(0)]).astype(np.int32)
+    start = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    gaps = gap[np.concatenate(order)] if order else np.empty(0)
+    pairs = np.column_stack((sources[new_owner], new_far)).astype(np.int32)
+    return Found(Rows(start, edges), gaps, edge, np.minimum(limit, limit - gap), pairs, 0)
+
+
+def _unknown_pairs(graph: Graph, sources, owner, far, near) -> tuple[np.ndarray, np.ndarray]:
+    """(Number of the source, far end) of the pairs that are ``near`` and have no variable, each from its lower end."""
+    near[owner, far] = False
+    for i, source in enumerate(sources):
+        near[i, graph.arc_node.read(*graph.arc_start[source : source + 2])] = False
+        near[i, : source + 1] = False
+    return np.nonzero(near)

@@ -1,0 +1,180 @@
+"""A run on a workspace: its program and state, read and committed."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .arrays import open_array, read_array, read_labels, write_array, write_parts
+from .certificate import Certificate, relative_gap
+from .constraints import ConstraintStore, read_blocks
+from .errors import WorkspaceError
+from .graph import Graph, read_vector
+from .inputs import Edges
+from .pages import Pool, Vector, spans
+from .problem import Problem, State
+from .program import CycleProgram
+from .result import Result
+from .workspace import Workspace
+
+LARGE = (np.ndarray, Vector)
+MakeProgram = Callable[[Edges, Any, Graph | None, Pool], CycleProgram]
+
+
+def load_edges(workspace: Workspace, pool: Pool) -> Edges:
+    """The edges of a workspace; vectors over them are given back as they are."""
+    nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
+    u, v, value = (read_vector(workspace.edges, field, pool) for field in ("u", "v", "value"))
+    sound = len(u) == len(v) == len(value) == edges
+    if sound:
+        for a, b, w in spans(u, v, value):
+            sound = sound and bool(np.all((a >= 0) & (a < b) & (b < nodes)) and np.isfinite(w).all())
+    if not sound:
+        raise WorkspaceError(f"{workspace.edges} does not hold the edges it should; convert them again")
+    return Edges(u, v, value, nodes, lambda x: x)
+
+
+def load_program(workspace: Workspace, make: MakeProgram, edges: Edges, pool: Pool) -> CycleProgram:
+    """The program a workspace was prepared for."""
+    stored = workspace.graph / "weight"
+    weights = read_vector(workspace.graph, "weight", pool) if stored.exists() else None
+    return make(edges, weights, Graph.read(workspace.graph, pool), pool)
+
+
+def load_state(workspace: Workspace, program: CycleProgram, pool: Pool, memory: int | None = None) -> State:
+    """The committed state, with ``memory`` bytes for rows."""
+    manifest = workspace.manifest
+    program, y = load_point(workspace, program, pool)
+    rows = ConstraintStore(memory, pool).read(workspace.generation / "rows", y.size)
+    certificate = manifest["certificate"]
+    return State(
+        program=program,
+        y=y,
+        rows=rows,
+        plan=manifest["plan"],
+        pool=pool,
+        iteration=manifest["iteration"],
+        feasible=read_vector(workspace.feasible, "x", pool) if workspace.feasible else None,
+        objective=math.inf if manifest["objective"] is None else manifest["objective"],
+        certificate=Certificate(**certificate) if certificate else None,
+    )
+
+
+def load_point(workspace: Workspace, program: CycleProgram, pool: Pool) -> tuple[CycleProgram, Vector]:
+    """The committed y, and the program as it was: with the pairs that have a variable, around the same centre."""
+    group = workspace.generation
+    y = read_vector(group, "y", pool)
+    if program.pairs:
+        pairs = read_array(group, "pairs").reshape(-1, 2)
+        nodes = program.graph.nodes
+        if not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
+            raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")
+        program = program.with_pairs(pairs)
+    if program.step is not None:
+        program = replace(program, target=read_vector(group, "target", pool))
+    for name, vector in (("y", y), ("target", program.target)):
+        if vector.size != program.size or not all(np.isfinite(part).all() for _, part in vector.spans()):
+            raise WorkspaceError(f"{group}: {name} is damaged; `ooc-pf solve --restart` starts again")
+    return program, y
+
+
+def write_vector(group: Path, name: str, vector: Vector) -> None:
+    """Write a vector as ``group/name``."""
+    write_parts(group, name, (part for _, part in vector.spans()), vector.dtype)
+
+
+def write_generation(group: Path, state: State) -> None:
+    """Write what a run goes on from."""
+    write_vector(group, "y", state.y)
+    if state.program.pairs:
+        write_array(group, "pairs", state.program.pairs.unlisted.ravel())
+    if state.program.step is not None:
+        write_vector(group, "target", state.program.target)
+    state.rows.write(group / "rows")
+
+
+def committer(workspace: Workspace, state: State) -> Callable[[State, dict[str, Any], str], None]:
+    """The engine's commit for a workspace."""
+    written = state.feasible
+
+    def commit(state: State, record: dict[str, Any], status: str) -> None:
+        nonlocal written
+        fresh = state.feasible if state.feasible is not written else None
+        # Without a sweep neither y nor the duals moved: the generation still says it all.
+        moved = record.get("sweeps") or record["added"]
+        workspace.commit(
+            record,
+            write_generation=(lambda group: write_generation(group, state)) if moved else None,
+            write_feasible=fresh and (lambda group: write_vector(group, "x", fresh)),
+            status=status,
+            iteration=state.iteration,
+            plan=state.plan,
+            certificate=_plain(state.certificate),
+            objective=state.objective if math.isfinite(state.objective) else None,
+            closing=None,
+            answer=0,
+            lower_bound=record["lower_bound"],
+            n_active=len(state.rows),
+        )
+        written = state.feasible
+
+    return commit
+
+
+def commit_stop(
+    workspace: Workspace, problem: Problem, state: State, status: str, certificate: Certificate | None
+) -> None:
+    """Record why the run stopped and the feasible point it stopped with; the state to resume from stays as it was."""
+    workspace.commit(
+        write_feasible=lambda group: write_vector(group, "x", state.feasible),
+        status=status,
+        objective=state.objective,
+        lower_bound=problem.bound(state),
+        closing=_plain(certificate),
+    )
+
+
+def commit_answer(workspace: Workspace, made: dict[str, Any]) -> None:
+    """Keep what a problem made of its point: vectors and arrays as such, the rest as facts."""
+    vectors = {k: v if isinstance(v, Vector) else Vector.of(v) for k, v in made.items() if isinstance(v, LARGE)}
+    facts = {name: value for name, value in made.items() if name not in vectors}
+
+    def write(group: Path) -> None:
+        for name, vector in vectors.items():
+            write_vector(group, name, vector)
+
+    workspace.commit(write_answer=write, facts=facts)
+
+
+def _plain(certificate: Certificate | None) -> dict[str, float] | None:
+    if certificate is None:
+        return None
+    return {k: v for k, v in certificate.as_dict().items() if k != "gap"}
+
+
+def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lambda x: x) -> Result:
+    """What the workspace has to show so far; x and the node labels are read when asked for."""
+    manifest, outcome = workspace.manifest, workspace.outcome
+    checked = manifest["closing"] or manifest["certificate"]
+    made = manifest["facts"] if workspace.answer else {}
+    labels = read_array(outcome, "labels") if (outcome / "labels").exists() else None
+    open_array(outcome, "x")
+    return Result(
+        **made,
+        labels=labels,
+        read_x=lambda: restore(read_array(outcome, "x")),
+        read_nodes=lambda: read_labels(workspace.edges),
+        objective=manifest["objective"],
+        lower_bound=manifest["lower_bound"],
+        gap=relative_gap(manifest["objective"], manifest["lower_bound"]),
+        violation=checked["violation"] if checked else math.inf,
+        status=manifest["status"],
+        n_iter=manifest["iteration"],
+        n_active=manifest["n_active"],
+        history=workspace.history(),
+        blocks=lambda: read_blocks(workspace.generation / "rows", open_array(workspace.generation, "y").shape[0]),
+        workspace=workspace.path,
+    )
