@@ -98,7 +98,8 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         first = state.plan["wave"] * wave_size(stage)
         part = range(blocks)[first : first + wave_size(stage)]
         complete = len(part) == blocks and stage.hops == 0
-        rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": slack}
+        rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": slack,
+                 "stop": monitor.stop}  # fmt: skip
         address = generation() and (generation(), "y")
         with monitor.timed("oracle"), monitor.bar(stage.name, len(part)) as tick:
             point = nonnegative(state.y, state.pool) if complete else None
@@ -139,7 +140,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             return counts
         enough = max(0.02 * found.worst, 0.01 * tol * state.program.scale)
         for _ in range(stage.rounds):
-            residual = sweep_round(state)
+            residual = sweep_round(state, monitor.stop)
             counts["sweeps"] += TRAIL - 1
             counts["projections"] += (TRAIL - 1) * len(state.rows)
             if residual <= enough:

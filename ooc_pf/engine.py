@@ -14,8 +14,8 @@ Commit = Callable[[State, dict[str, Any], str], None]
 def run(problem: Problem, state: State, *, tol: float, max_iter: int | None, monitor: Monitor, commit: Commit) -> str:
     """Iterate until the certificate meets ``tol`` or a limit is reached; returns the status.
 
-    ``commit(state, record, status)`` makes the iteration last. A search that is asked to stop leaves the state at the
-    last commit.
+    ``commit(state, record, status)`` makes an iteration last. A run that is stopped in the middle of one leaves a state
+    that belongs to no iteration: go on from the last commit.
     """
     bound = problem.bound(state)
     last = None if max_iter is None else state.iteration + max_iter
@@ -25,30 +25,36 @@ def run(problem: Problem, state: State, *, tol: float, max_iter: int | None, mon
         if monitor.stop_reason:
             return monitor.stop_reason
         try:
-            found = problem.find(state)
+            record = iterate(problem, state, bound, tol, monitor)
         except SearchStopped:
-            return monitor.stop_reason or "interrupted"
-        record = {"iteration": state.iteration + 1, "stage": state.plan["stage"], "found": len(found.rows)}
-        record |= {"worst": found.worst, "relaxed": found.relaxed}
-        if found.certificate:
-            record |= certify(state, found, tol)
-        if converged(state.certificate, tol):
-            record |= {"added": 0, "forgotten": 0, "lower_bound": bound, "kept": len(state.rows)}
-        else:
-            with monitor.timed("sweep"):
-                record["added"] = state.rows.append(found.rows)
-                record |= problem.sweep(state, found)
-                record["forgotten"] = problem.forget(state)
-            before, bound = bound, problem.bound(state)
-            state.plan = problem.plan(state, found, before, bound)
-            record |= {"lower_bound": bound, "kept": len(state.rows)}
-        state.iteration += 1
-        record["seconds"] = monitor.take_times()
-        state.history.append(record)
+            return monitor.stop_reason
+        bound = record["lower_bound"]
         with monitor.timed("disk"):
             commit(state, record, "converged" if converged(state.certificate, tol) else "running")
         monitor.iteration(record)
     return "converged"
+
+
+def iterate(problem: Problem, state: State, bound: float, tol: float, monitor: Monitor) -> dict[str, Any]:
+    """One turn: find, certify if the search was complete, append, sweep, forget, plan; returns its record."""
+    found = problem.find(state)
+    record = {"iteration": state.iteration + 1, "stage": state.plan["stage"], "found": len(found.rows)}
+    record |= {"worst": found.worst, "relaxed": found.relaxed}
+    if found.certificate:
+        record |= certify(state, found, tol)
+    if converged(state.certificate, tol):
+        record |= {"added": 0, "forgotten": 0, "lower_bound": bound, "kept": len(state.rows)}
+    else:
+        with monitor.timed("sweep"):
+            record["added"] = state.rows.append(found.rows)
+            record |= problem.sweep(state, found)
+            record["forgotten"] = problem.forget(state)
+        record |= {"lower_bound": problem.bound(state), "kept": len(state.rows)}
+        state.plan = problem.plan(state, found, bound, record["lower_bound"])
+    state.iteration += 1
+    record |= {"seconds": monitor.take_times(), **state.pool.take_counts()}
+    state.history.append(record)
+    return record
 
 
 def certify(state: State, found: Pass, tol: float) -> dict[str, float]:

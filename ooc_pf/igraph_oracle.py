@@ -27,8 +27,8 @@ class IgraphOracle:
         self._group, self._rule, self._pool = group, limit_rule, pool
 
     def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool]) -> Iterator[Found]:  # fmt: skip
-        """Search ``blocks`` completely; ``hops`` and ``keep_paths`` do not apply to this engine."""
+             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+        """Search ``blocks`` completely; ``hops``, ``keep_paths`` and ``stop`` do not apply to this engine."""
         for at in range(0, len(blocks), _BATCH):
             part = blocks[at : at + _BATCH]
             if not all([tick() for _ in part]):

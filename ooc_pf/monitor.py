@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
+import numpy as np
+
 
 class Monitor:
     """Counts time, shows progress on stderr, and tells the run when to stop.
@@ -36,6 +38,7 @@ class Monitor:
         self._deadline = None if max_time is None else self._began + max_time
         self._spent: dict[str, float] = {}
         self._interrupted = self._asked = False
+        self.stop = np.zeros(1, np.uint8)  # what kernels look at
         self._bar: tuple[str, int, int] | None = None
         self._drawn = 0.0
 
@@ -44,7 +47,7 @@ class Monitor:
         """Why the run should stop: "interrupted", "time_limit", "callback", or None."""
         if self._interrupted:
             return "interrupted"
-        if self._deadline is not None and time.monotonic() >= self._deadline:
+        if self._deadline is not None and (self.stop[0] or time.monotonic() >= self._deadline):
             return "time_limit"
         return "callback" if self._asked else None
 
@@ -52,14 +55,37 @@ class Monitor:
     def signals(self) -> Iterator[None]:
         """Let Ctrl-C and SIGTERM ask for a stop; a second Ctrl-C acts at once. Only the main thread can do this."""
         if threading.current_thread() is not threading.main_thread():
+            with self._timer():
+                yield
+            return
+        with self._timer():
+            yield from self._handled()
+
+    @contextlib.contextmanager
+    def _timer(self) -> Iterator[None]:
+        """Sets ``stop`` when the time is up, so that a long search need not come back to be told."""
+        if self._deadline is None:
             yield
             return
+        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._halt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _halt(self) -> None:
+        self.stop[0] = 1
+
+    def _handled(self) -> Iterator[None]:
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
         def ask(number: int, frame: Any) -> None:
             if self._interrupted and number == signal.SIGINT:
                 raise KeyboardInterrupt
             self._interrupted = True
+            self._halt()
             self.note("stopping after the block under way (Ctrl-C again to stop at once)")
 
         for number in before:

@@ -216,8 +216,11 @@ class NumbaOracle:
             scratch.hold(self._arcs)
 
     def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool]) -> Iterator[Found]:  # fmt: skip
-        """Search ``blocks``, a batch at a time; ``tick`` is called before each and says whether to go on."""
+             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+        """Search ``blocks``, a batch at a time.
+
+        ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
+        """
         self._lay_out(frozen)
 
         def search(block: int) -> Found | None:
@@ -225,8 +228,8 @@ class NumbaOracle:
                 return None
             scratch = self._scratch.get()
             try:
-                found = self._search(scratch, frozen, block, hops, keep_paths, slack)
-                if frozen.known is None:
+                found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
+                if found is None or frozen.known is None:
                     return found
                 return Found.join([found, self._discover(scratch, frozen, block, hops, slack)])
             finally:
@@ -264,7 +267,7 @@ class NumbaOracle:
         found = Found.join(run_tasks(self._pool, _climb, calls))
         return replace(found, relaxed=sum(relaxed))
 
-    def _search(self, scratch, frozen, block, hops, keep_paths, slack) -> Found:
+    def _search(self, scratch, frozen, block, hops, keep_paths, slack, stop) -> Found | None:
         graph = frozen.graph
         first, last, span = block_span(graph, block)
         edge, node = graph.closer_edge.read(*span), graph.closer_node.read(*span)
@@ -279,8 +282,10 @@ class NumbaOracle:
             code = paths.advance(
                 graph.sources[first:last], own, node, edge, limit, need, reach, hops, keep_paths, slack,
                 graph.arc_start, scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best,
-                *scratch.rows, state,
+                *scratch.rows, state, stop,
             )  # fmt: skip
+            if code == paths.STOPPED:
+                return None
             if code >= 0:
                 scratch.load(code)
                 continue

@@ -44,6 +44,12 @@ class Pool:
         self._lock = threading.RLock()  # searches in threads gather from one vector
         self.read_bytes = self.written_bytes = 0
 
+    def take_counts(self) -> dict[str, int]:
+        """Bytes read from and written to scratch files since the last call."""
+        counts = {"read_bytes": self.read_bytes, "written_bytes": self.written_bytes}
+        self.read_bytes = self.written_bytes = 0
+        return counts
+
     @property
     def has_room(self) -> bool:
         """Whether there is a place for files."""

@@ -273,6 +273,8 @@ class _Run:
                 if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
                     workspace.commit(status=status, closing=None)
             else:
+                if self.monitor.stop[0]:  # perhaps in the middle of an iteration
+                    state = load_state(workspace, program, self.pool, self.budget.rows)
                 certificate = _close(problem, state, status)
                 commit_stop(workspace, problem, state, status, certificate)
             if self.finish and not workspace.answer:

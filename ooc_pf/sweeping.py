@@ -11,12 +11,17 @@ import numpy as np
 
 from .constraints import TRAIL, RowBlock
 from .kernels.sweep import project_rows
+from .oracle import SearchStopped
 from .problem import State
 from .program import sum_duals
 
 
-def sweep_round(state: State) -> float:
-    """A few sweeps over all rows and an extrapolation; returns the largest correction made by the last sweep."""
+def sweep_round(state: State, stop: np.ndarray) -> float:
+    """A few sweeps over all rows and an extrapolation; returns the largest correction made by the last sweep.
+
+    ``stop`` (uint8[1]), once set, ends it with SearchStopped: y and the duals then belong together, but to no
+    iteration.
+    """
     program = state.program
     for block in state.rows.blocks():
         block.trail[0] = block.dual
@@ -24,6 +29,8 @@ def sweep_round(state: State) -> float:
     for step in range(1, TRAIL):
         residual = 0.0
         for block in state.rows.blocks():
+            if stop[0]:
+                raise SearchStopped
             y, inverse = state.y.take(block.table), program.inverse.take(block.table)
             moved = project_rows(block.start, block.index, block.dual, y, inverse, program.closing, program.rhs, 1)
             state.y.put(block.table, y)

@@ -133,7 +133,8 @@ class _Check:
                 else NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             )
             blocks = range(count_blocks(program.graph))
-            rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True}
+            rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True,
+                     "stop": np.zeros(1, np.uint8)}  # fmt: skip
             closed = nonnegative(point, self.pool)
             found, worst = look(program, point, engine.find(frozen, blocks, **rules), 0, closed)
         if not len(found.pairs):

@@ -66,3 +66,16 @@ def solved(small, tmp_path):
     """A workspace with a finished run on the small graph."""
     pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
     return tmp_path / "run.pf"
+
+
+def communities(rng, nodes, degree, *, signed):
+    """A graph of groups of 64 with most edges inside, and the others to groups nearby: something like locality."""
+    u = np.repeat(np.arange(nodes), degree // 2)
+    inside = rng.random(len(u)) < 0.8
+    v = np.where(inside, u // 64 * 64 + rng.integers(0, 64, len(u)), u + rng.integers(-256, 257, len(u)))
+    fine = (v >= 0) & (v < nodes) & (v != u)
+    u, v, inside = u[fine], v[fine], inside[fine]
+    _, first = np.unique(np.minimum(u, v) * nodes + np.maximum(u, v), return_index=True)
+    u, v, inside = np.minimum(u, v)[first], np.maximum(u, v)[first], inside[first]
+    size = rng.uniform(0.5, 1.5, len(u))
+    return u, v, np.where(inside ^ (rng.random(len(u)) < 0.1), size, -size) if signed else size

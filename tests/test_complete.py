@@ -73,7 +73,7 @@ def test_search_finds_every_close_pair_once(seed):
     with worker_pool(1, processes=False) as pool:
         (found,) = NumbaOracle(program.graph, pool, 1).find(
             freeze(program, Vector.of(x)), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
-            slack=1e-9, tick=lambda: True,
+            slack=1e-9, tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
     found = found.numbered(len(u))
     attractive = weight > 0

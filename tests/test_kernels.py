@@ -38,6 +38,7 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, pool=None, sl
         code = paths.advance(
             graph.sources, graph.closer_start, node, edge, limit, need, reach, hops, keep_paths, 1e-12, graph.arc_start,
             scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best, *scratch.rows, state,
+            np.zeros(1, np.uint8),
         )  # fmt: skip
         count = state[paths.ROWS]
         ends = scratch.rows[0][:count]

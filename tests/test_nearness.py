@@ -132,7 +132,7 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     with worker_pool(1, processes=False) as pool:
         (found,) = NumbaOracle(program.graph, pool, 1).find(
             freeze(program, y), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
-            slack=1e-12, tick=lambda: True,
+            slack=1e-12, tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
     parts = [
         search_block_with_igraph(str(place.graph), str(place.generation), "y", (1.0, 0.0, -np.inf), block, 1e-12)

@@ -23,7 +23,7 @@ SOURCE, PHASE, NODE, CURSOR, BUCKET, QUEUED, TOUCHED, TARGET, ROWS, ENTRIES, REL
 STATE_SIZE = 13
 START, EXPAND, COLLECT = range(3)
 # What `advance` returns when it does not name a missing page.
-DONE, FULL = -1, -2
+DONE, FULL, STOPPED = -1, -2, -3
 
 NOWHERE = -1
 
@@ -282,7 +282,8 @@ def _clear(dist, label, head, touched, state):
 @kernel
 def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach, max_hops, paths, slack,
             arc_start, slot_of_page, arcs,
-            dist, label, head, touched, order, best, best_arc, row_end, row_violation, entries, state):  # fmt: skip
+            dist, label, head, touched, order, best, best_arc, row_end, row_violation, entries, state,
+            stop):  # fmt: skip
     """Search from each source for paths shorter than the closing edges allow, and write the rows they make.
 
     Parameters
@@ -304,11 +305,14 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
         Scratch; head holds the first and last node of each bucket.
     row_end, row_violation, entries
         Out: rows as ragged arrays, closing edge first.
+    stop : uint8[1]
+        Set by someone else to end the search at once.
 
     Returns
     -------
     int
-        DONE, FULL (empty the row buffers and call again), or the number of the page to load before calling again.
+        DONE, FULL (empty the row buffers and call again), STOPPED (the scratch is of no more use), or the number of the
+        page to load before calling again.
     """
     mask = (1 << PAGE_SHIFT) - 1
     while state[SOURCE] < len(sources):
@@ -322,6 +326,8 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
             scale = BUCKETS / widest if widest > 0.0 else 0.0
             radius = _radius(order, count, closer_node, need, dist, state[BUCKET] / scale if scale else 0.0, state)
             while state[NODE] >= 0 or state[QUEUED] > 0:
+                if stop[0]:
+                    return STOPPED
                 if state[NODE] < 0:
                     bucket = state[BUCKET]
                     node = _take(label, head, state)

@@ -1,0 +1,75 @@
+"""Requests to stop act inside a long pass, and leave a state that resumes to the same bits."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import ooc_pf as pf
+from ooc_pf.oracle import NumbaOracle
+from tests.conftest import assert_same_bits, communities
+
+
+@pytest.fixture(scope="module")
+def slow_graph():
+    """Nothing costs anything at the start, so a complete search walks everywhere from everywhere."""
+    graph = communities(np.random.default_rng(5), 4000, 24, signed=True)
+    pf.correlation_clustering(communities(np.random.default_rng(6), 300, 8, signed=True), oracle="numba")
+    return graph
+
+
+@pytest.mark.parametrize("way", ["sigint", "sigterm", "max_time"])
+def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatch):
+    monkeypatch.setattr("ooc_pf.oracle.BLOCK_SOURCES", 1 << 20)  # one block: only the kernel itself can stop
+    monkeypatch.setattr("ooc_pf.problems.clustering._settings", only_complete)
+    limits = {"max_time": 1.0} if way == "max_time" else {}
+    if way != "max_time":
+        lay_out = NumbaOracle._lay_out
+
+        def signal_soon(self, frozen):
+            lay_out(self, frozen)
+            number = signal.SIGINT if way == "sigint" else signal.SIGTERM
+            threading.Timer(0.3, os.kill, (os.getpid(), number)).start()
+
+        monkeypatch.setattr(NumbaOracle, "_lay_out", signal_soon)
+    began = time.monotonic()
+    result = pf.correlation_clustering(slow_graph, workspace=tmp_path / "run.pf", workers=1, **limits)
+    assert result.status == ("time_limit" if way == "max_time" else "interrupted")
+    assert result.n_iter == 0
+    assert time.monotonic() - began < 60  # the search alone would take many times as long
+    assert pf.open(tmp_path / "run.pf").status == result.status
+
+
+def only_complete(*_):
+    stages = [["certify", 0, 1, 3, 0.0], ["stream", 0, 4, 2, 0.0]]
+    return {"keep_paths": 1, "promise": 3.0, "stages": stages, "most_blocks": 1 << 20, "most_rows": 1 << 20}
+
+
+def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, monkeypatch):
+    graph = communities(rng, 300, 10, signed=True)
+    whole = pf.correlation_clustering(graph, tol=1e-4)
+    from ooc_pf import sweeping
+
+    calls, project = [], sweeping.project_rows
+
+    def interrupted_now_and_then(*args):
+        calls.append(1)
+        if len(calls) % 37 == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        return project(*args)
+
+    path = tmp_path / "run.pf"
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeping, "project_rows", interrupted_now_and_then)
+        result = pf.correlation_clustering(graph, tol=1e-4, workspace=path)
+        assert result.status == "interrupted"
+        assert pf.verify(path)["rows"] == result.n_active
+        stops = 1
+        while not result.converged and stops < 40:
+            result, stops = pf.resume(path), stops + 1
+    assert stops > 1
+    result = pf.resume(path)
+    assert_same_bits(whole, result)
