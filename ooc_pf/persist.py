@@ -155,18 +155,23 @@ def _plain(certificate: Certificate | None) -> dict[str, float] | None:
     return {k: v for k, v in certificate.as_dict().items() if k != "gap"}
 
 
-def open_result(workspace: Workspace, restore: Callable[[np.ndarray], Any] = lambda x: x) -> Result:
-    """What the workspace has to show so far; x and the node labels are read when asked for."""
+def _at_once(read: Callable[[], Any]) -> Callable[[], Any]:
+    value = read()
+    return lambda: value
+
+
+def open_result(workspace: Workspace) -> Result:
+    """What the workspace has to show so far; x and labels of a graph laid out for disk are read when asked for."""
     manifest, outcome = workspace.manifest, workspace.outcome
     checked = manifest["closing"] or manifest["certificate"]
     made = manifest["facts"] if workspace.answer else {}
     labels = read_array(outcome, "labels") if (outcome / "labels").exists() else None
-    open_array(outcome, "x")
+    later: Callable = _at_once if not manifest["problem"]["options"].get("external") else lambda read: read
     return Result(
         **made,
         labels=labels,
-        read_x=lambda: restore(read_array(outcome, "x")),
-        read_nodes=lambda: read_labels(workspace.edges),
+        read_x=later(lambda: read_array(outcome, "x")),
+        read_nodes=later(lambda: read_labels(workspace.edges)),
         objective=manifest["objective"],
         lower_bound=manifest["lower_bound"],
         gap=relative_gap(manifest["objective"], manifest["lower_bound"]),

@@ -60,7 +60,7 @@ class _Check:
         workspace, manifest = self.workspace, self.workspace.manifest
         edges = load_edges(workspace, self.pool)
         listed = load_program(workspace, self.make, edges, self.pool)
-        self._require(self._same_graph(edges), "graph.zarr does not belong to edges.zarr")
+        self._require(self._same_graph(edges, listed.graph), "graph.zarr does not belong to edges.zarr")
         program, y = load_point(workspace, listed, self.pool)
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
@@ -100,16 +100,18 @@ class _Check:
         near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))
         self._require(near, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")
 
-    def _same_graph(self, edges: Edges) -> bool:
+    def _same_graph(self, edges: Edges, stored: Graph) -> bool:
         """Whether the stored graph is the one that the edges give, laid out once more."""
-        again = self.folder / "graph"
-        if self.external:
-            signed = self.workspace.manifest["graph"]["kind"] == "signed"
-            build_external_graph(again, edges.u, edges.v, edges.value, edges.nodes, signed=signed,
-                                 memory=self.budget.build)  # fmt: skip
-        else:
-            self.make(edges, None, None, self.pool).graph.write(again)
-        return all(_same(self.workspace.graph, again, field.name) for field in fields(Graph))
+        if not self.external:
+            again = self.make(edges, None, None, self.pool).graph
+            return all(_same(getattr(stored, name), getattr(again, name)) for name in vars(again))
+        folder, signed = self.folder / "graph", self.workspace.manifest["graph"]["kind"] == "signed"
+        build_external_graph(folder, edges.u, edges.v, edges.value, edges.nodes, signed=signed,
+                             memory=self.budget.build)  # fmt: skip
+        parts = (
+            (read_parts(self.workspace.graph, field.name), read_parts(folder, field.name)) for field in fields(Graph)
+        )
+        return all(np.array_equal(a, b) for one, other in parts for a, b in zip(one, other, strict=True))
 
     def _drift(self, program: CycleProgram, rows: ConstraintStore, y: Vector) -> float:
         again = Vector(y.size, pool=self.pool)
@@ -145,9 +147,9 @@ class _Check:
         return program.value(whole), max(below, float(listed))
 
 
-def _same(one: Path, other: Path, name: str) -> bool:
-    parts = zip(read_parts(one, name), read_parts(other, name), strict=True)
-    return all(np.array_equal(a, b) for a, b in parts)
+def _same(one: np.ndarray | Vector, other: np.ndarray | Vector) -> bool:
+    one, other = (each.whole if isinstance(each, Vector) else each for each in (one, other))
+    return np.array_equal(one, other)
 
 
 def _are_cycles(block: RowBlock, edges: Edges, program: CycleProgram) -> bool:

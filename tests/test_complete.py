@@ -12,7 +12,7 @@ from ooc_pf.constraints import ConstraintStore, Rows
 from ooc_pf.cycles import freeze
 from ooc_pf.inputs import Edges
 from ooc_pf.kernels.paths import UNLIMITED
-from ooc_pf.oracle import NumbaOracle, count_blocks
+from ooc_pf.oracle import Found, NumbaOracle, count_blocks
 from ooc_pf.pages import Pool, Vector
 from ooc_pf.parallel import worker_pool
 from ooc_pf.problem import State
@@ -71,10 +71,11 @@ def test_search_finds_every_close_pair_once(seed):
     program = clustering_program(1.0, -0.3)(as_edges(u, v, weight, nodes), None, None, Pool())
     x = np.round(rng.random(len(u)), 1)
     with worker_pool(1, processes=False) as pool:
-        (found,) = NumbaOracle(program.graph, pool, 1).find(
+        batches = NumbaOracle(program.graph, pool, 1).find(
             freeze(program, Vector.of(x)), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
             slack=1e-9, tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
+        found = Found.join(list(batches))
     found = found.numbered(len(u))
     attractive = weight > 0
     distance = naive.distances(nodes, u[attractive], v[attractive], x[attractive])

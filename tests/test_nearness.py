@@ -118,7 +118,7 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     from ooc_pf.cycles import freeze
     from ooc_pf.igraph_oracle import search_block_with_igraph
     from ooc_pf.kernels.paths import UNLIMITED
-    from ooc_pf.oracle import NumbaOracle, count_blocks
+    from ooc_pf.oracle import Found, NumbaOracle, count_blocks
     from ooc_pf.pages import Pool
     from ooc_pf.parallel import worker_pool
     from ooc_pf.persist import load_edges, load_point, load_program
@@ -130,10 +130,11 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     program = load_program(place, nearness_program, load_edges(place, Pool()), Pool())
     _, y = load_point(place, program, Pool())
     with worker_pool(1, processes=False) as pool:
-        (found,) = NumbaOracle(program.graph, pool, 1).find(
+        batches = NumbaOracle(program.graph, pool, 1).find(
             freeze(program, y), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
             slack=1e-12, tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
+        found = Found.join(list(batches))
     parts = [
         search_block_with_igraph(str(place.graph), str(place.generation), "y", (1.0, 0.0, -np.inf), block, 1e-12)
         for block in range(count_blocks(program.graph))

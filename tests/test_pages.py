@@ -18,7 +18,7 @@ def test_a_paged_vector_behaves_like_an_array(seed, dtype):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 4 * PAGE))
     with tempfile.TemporaryDirectory() as folder:
-        pool = Pool(2 * PAGE * 8, Path(folder))  # two pages, so that the others have to go
+        pool = Pool(PAGE * 8, Path(folder))  # one page, so that the others have to go
         vector, twin = Vector(size, dtype, pool), np.zeros(size, dtype)
         other = Vector.filled([np.ones(size)], size, np.float64, pool)
         for _ in range(8):
@@ -37,7 +37,7 @@ def test_a_paged_vector_behaves_like_an_array(seed, dtype):
         assert np.array_equal(np.concatenate([part for _, part in vector.spans()]), twin)
         for part, one in spans(vector, other):
             assert len(part) == len(one) and (one == 1).all()
-        assert pool.read_bytes > 0 or size <= PAGE
+        assert size <= 2 * PAGE or (pool.read_bytes > 0 and pool.written_bytes > 0)
         vector.close()
         pool.close()
         assert list(Path(folder).iterdir()) == []
