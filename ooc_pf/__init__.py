@@ -3,7 +3,7 @@
 from .api import open_workspace as open
 from .api import resume, solve, verify
 from .edgelist import convert
-from .errors import BudgetError, InputError, WorkspaceBusyError, WorkspaceError
+from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
 from .export import export
 from .problems.clustering import correlation_clustering
 from .problems.nearness import metric_nearness
@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetError",
+    "ClusterError",
     "InputError",
     "Result",
     "WorkspaceBusyError",

@@ -27,6 +27,7 @@ LAYERS = [
     [
         "oracle",
         "igraph_oracle",
+        "cluster_oracle",
         "problem",
         "engine",
         "cycles",
