@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .constraints import Rows
 from .graph import Graph
 from .kernels import pairs, paths, trees
 from .pages import Pool, Vector
 from .parallel import run_tasks
+from .rows import Rows
 
 BLOCK_SOURCES = 32
 BATCH_BLOCKS = 128
@@ -192,13 +192,15 @@ class NumbaOracle:
 
     Parameters
     ----------
-    pool : Executor
+    pool : Executor or None
+        Whoever only asks for a `searcher` needs none.
     workers : int
+        Searches that may go on at the same time.
     slots : int or None
         Pages of arcs that each worker may hold, which then come from the files of ``pages``; None: arcs are whole.
     """
 
-    def __init__(self, graph: Graph, pool: Executor, workers: int, slots: int | None = None,
+    def __init__(self, graph: Graph, pool: Executor | None, workers: int, slots: int | None = None,
                  pages: Pool | None = None):  # fmt: skip
         self._pool = pool
         self._pages = None if slots is None else pages
@@ -221,11 +223,20 @@ class NumbaOracle:
 
         ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
         """
+        look = self.searcher(frozen, hops=hops, keep_paths=keep_paths, slack=slack, stop=stop)
+
+        def search(block: int) -> Found | None:
+            return look(block) if tick() else None
+
+        for part in batches(blocks):
+            yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in part]))
+
+    def searcher(self, frozen: Frozen, *, hops: int, keep_paths: int, slack: float,
+                 stop: np.ndarray) -> Callable[[int], Found | None]:  # fmt: skip
+        """A search of one block of sources, for any thread; it gives None once ``stop`` is set."""
         self._lay_out(frozen)
 
         def search(block: int) -> Found | None:
-            if not tick():
-                return None
             scratch = self._scratch.get()
             try:
                 found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
@@ -235,8 +246,7 @@ class NumbaOracle:
             finally:
                 self._scratch.put(scratch)
 
-        for part in batches(blocks):
-            yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in part]))
+        return search
 
     def find_by_trees(self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float,
                       tick: Callable[[], bool]) -> Found:  # fmt: skip
