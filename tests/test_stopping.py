@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf import program
+from ooc_pf import constraints, program
 from ooc_pf.general.rowprogram import RowProgram
 from ooc_pf.oracle import NumbaOracle
 from ooc_pf.problems import convex
@@ -83,6 +83,7 @@ def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, m
 
 @pytest.mark.parametrize("kind", ["rows", "sets"])
 def test_stopping_within_general_sweeps_loses_no_bits(kind, rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(constraints, "BLOCK_ROWS", 4)  # many blocks, many moments to stop at
     A, b = rng.normal(size=(60, 8)), np.full(60, 0.4)
     objective, path = pf.objectives.quadratic(2 * rng.normal(size=8)), tmp_path / "run.pf"
 
