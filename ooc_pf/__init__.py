@@ -4,7 +4,7 @@ from . import objectives, oracles, sets
 from .api import open_workspace as open
 from .api import resume, solve, verify
 from .edgelist import convert
-from .errors import BudgetError, InputError, WorkspaceBusyError, WorkspaceError
+from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
 from .export import export
 from .problems.clustering import correlation_clustering
 from .problems.convex import project_onto_sets
@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetError",
+    "ClusterError",
     "InputError",
     "Result",
     "WorkspaceBusyError",

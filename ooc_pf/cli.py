@@ -109,12 +109,14 @@ def _add_limits(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--max-time", type=float, help="stop after so many seconds")
     sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
     sub.add_argument("--workers", type=int, help="threads or processes (one a core)")
+    sub.add_argument("--scheduler", metavar="ADDRESS", help="dask scheduler whose workers see the workspace")
     sub.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def _limits(args: argparse.Namespace) -> dict[str, Any]:
     names = ("max_iter", "max_time", "memory", "workers")
-    return {**{name: getattr(args, name) for name in names}, "progress": not args.quiet}
+    return {**{name: getattr(args, name) for name in names}, "progress": not args.quiet,
+            "client": args.scheduler}  # fmt: skip
 
 
 def _say(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:

@@ -13,5 +13,9 @@ class WorkspaceBusyError(WorkspaceError):
     """Another process is working on this workspace."""
 
 
+class ClusterError(RuntimeError):
+    """The cluster that was to do the work failed."""
+
+
 class BudgetError(MemoryError):
     """The memory budget cannot hold the work; the message names the smallest one that can."""

@@ -116,6 +116,13 @@ def with_closers(graph: Graph, u: np.ndarray, v: np.ndarray, edges: np.ndarray) 
     return replace(graph, closer_start=start, closer_node=node, closer_edge=edge)
 
 
+def with_pairs(graph: Graph, pairs: np.ndarray, edges: int) -> Graph:
+    """A complete graph in which ``pairs``, the last of so many edges, are closing edges as well."""
+    near = np.concatenate((np.repeat(graph.sources, np.diff(graph.closer_start)), pairs[:, 0]))
+    edge = np.concatenate((graph.closer_edge.whole, np.arange(edges - len(pairs), edges)))
+    return with_closers(graph, near, np.concatenate((graph.closer_node.whole, pairs[:, 1])), edge)
+
+
 def group_by(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
     """Where each group starts in the order that brings members of one group together, and that order."""
     start = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=groups), dtype=np.int64)))

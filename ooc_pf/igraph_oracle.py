@@ -9,7 +9,7 @@ import igraph
 import numpy as np
 
 from .arrays import read_array
-from .graph import Graph, with_closers
+from .graph import Graph, with_pairs
 from .oracle import Found, Frozen, SearchStopped, block_span, join_or_stop
 from .parallel import run_tasks
 from .rows import Rows
@@ -58,10 +58,7 @@ def _point_of(graph_group: str, group: str, name: str) -> tuple[np.ndarray, Grap
     x = np.maximum(read_array(Path(group), name), 0.0)
     if not (Path(group) / "pairs").exists():
         return x, graph
-    pairs = read_array(Path(group), "pairs").reshape(-1, 2)
-    near = np.concatenate((np.repeat(graph.sources, np.diff(graph.closer_start)), pairs[:, 0]))
-    edge = np.concatenate((graph.closer_edge.whole, np.arange(len(x) - len(pairs), len(x))))
-    return x, with_closers(graph, near, np.concatenate((graph.closer_node.whole, pairs[:, 1])), edge)
+    return x, with_pairs(graph, read_array(Path(group), "pairs").reshape(-1, 2), len(x))
 
 
 def search_block_with_igraph(

@@ -192,10 +192,8 @@ class NumbaOracle:
 
     Parameters
     ----------
-    pool : Executor or None
-        Whoever only asks for a `searcher` needs none.
+    pool : Executor
     workers : int
-        Searches that may go on at the same time.
     slots : int or None
         Pages of arcs that each worker may hold, which then come from the files of ``pages``; None: arcs are whole.
     """
@@ -210,7 +208,8 @@ class NumbaOracle:
         for scratch in self._all_scratch:
             self._scratch.put(scratch)
 
-    def _lay_out(self, frozen: Frozen) -> None:
+    def lay_out(self, frozen: Frozen) -> None:
+        """Give the arcs the lengths of a point; its blocks can be searched then."""
         if self._arcs is None:
             self._arcs = Arcs(frozen.graph, self._pages)
         self._arcs.set_lengths(frozen)
@@ -223,36 +222,33 @@ class NumbaOracle:
 
         ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
         """
-        look = self.searcher(frozen, hops=hops, keep_paths=keep_paths, slack=slack, stop=stop)
+        self.lay_out(frozen)
 
         def search(block: int) -> Found | None:
-            return look(block) if tick() else None
+            if not tick():
+                return None
+            return self.search_block(frozen, block, hops=hops, keep_paths=keep_paths, slack=slack, stop=stop)
 
         for part in batches(blocks):
             yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in part]))
 
-    def searcher(self, frozen: Frozen, *, hops: int, keep_paths: int, slack: float,
-                 stop: np.ndarray) -> Callable[[int], Found | None]:  # fmt: skip
-        """A search of one block of sources, for any thread; it gives None once ``stop`` is set."""
-        self._lay_out(frozen)
-
-        def search(block: int) -> Found | None:
-            scratch = self._scratch.get()
-            try:
-                found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
-                if found is None or frozen.known is None:
-                    return found
-                return Found.join([found, self._discover(scratch, frozen, block, hops, slack)])
-            finally:
-                self._scratch.put(scratch)
-
-        return search
+    def search_block(self, frozen: Frozen, block: int, *, hops: int, keep_paths: int, slack: float,
+                     stop: np.ndarray) -> Found | None:  # fmt: skip
+        """What one block finds at the point laid out; None if it was stopped."""
+        scratch = self._scratch.get()
+        try:
+            found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
+            if found is None or frozen.known is None:
+                return found
+            return Found.join([found, self._discover(scratch, frozen, block, hops, slack)])
+        finally:
+            self._scratch.put(scratch)
 
     def find_by_trees(self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float,
                       tick: Callable[[], bool]) -> Found:  # fmt: skip
         """Violated cycles through a shortest-path tree from each root, the best one for each closing edge."""
         graph = frozen.graph
-        self._lay_out(frozen)
+        self.lay_out(frozen)
         limit = frozen.limit(frozen.x(graph.closer_edge.whole))
         forest = np.empty((len(roots), graph.nodes, 3), np.int32)
         radius = 2.0 * float(limit.max(initial=0.0)) + 1e-300

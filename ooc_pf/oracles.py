@@ -286,9 +286,13 @@ def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_path
     def tasks(x: np.ndarray, dice: np.random.Generator) -> Sequence[Task]:
         # Lengths below zero have rows of their own; a search takes them as zero, where no path gets longer by it.
         frozen = Frozen(net, Vector.of(x), limit=lambda lengths: lengths)
+        engine.lay_out(frozen)
         # Whoever runs the tasks asks between them whether to go on.
-        search = engine.searcher(frozen, hops=UNLIMITED, keep_paths=keep_paths, slack=1e-15, stop=np.zeros(1, np.uint8))
-        found: list[Task] = [lambda block=block: _cycle_rows(search(block).rows) for block in range(count_blocks(net))]
+        rules = {"hops": UNLIMITED, "keep_paths": keep_paths, "slack": 1e-15, "stop": np.zeros(1, np.uint8)}
+        found: list[Task] = [
+            lambda block=block: _cycle_rows(engine.search_block(frozen, block, **rules).rows)
+            for block in range(count_blocks(net))
+        ]
         if nonnegative:
             found.append(lambda: _below_zero(x))
         return [*found, *(more.tasks(x, dice) if more else ())]

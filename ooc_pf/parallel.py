@@ -1,5 +1,6 @@
 """Tasks side by side through dask: threads for kernels, which release the interpreter lock, processes for the rest."""
 
+import asyncio
 import contextlib
 import multiprocessing
 import os
@@ -11,7 +12,7 @@ from typing import Any
 
 import dask
 
-from .errors import InputError
+from .errors import ClusterError, InputError, WorkspaceError
 
 
 def count_workers(workers: int | None) -> int:
@@ -39,8 +40,41 @@ def worker_pool(workers: int, *, processes: bool) -> Iterator[Executor]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def run_tasks(pool: Executor, task: Callable[..., Any], calls: Iterable[tuple]) -> list[Any]:
-    """Results of ``task(*call)`` for every call, in the order of the calls."""
+@contextlib.contextmanager
+def cluster_client(client: Any) -> Iterator[Any]:
+    """The dask.distributed client to use: the one given, or one for the scheduler at the address given."""
+    if not isinstance(client, str):
+        yield client
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise InputError("a cluster needs dask.distributed: pip install 'ooc_pf[cluster]'") from None
+    try:
+        made = Client(client, timeout=20)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no dask scheduler answers at {client}: {error}") from error
+    with made:
+        yield made
+
+
+def _run_on_cluster(client: Any, task: Callable[..., Any], calls: list[tuple]) -> list[Any]:
+    try:
+        # A task whose worker dies goes to another one; one that fails by itself is not tried for ever.
+        return client.gather(client.map(task, *zip(*calls, strict=True), pure=False, retries=3))
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, WorkspaceError):
+            raise
+        raise ClusterError(
+            f"the dask cluster failed ({type(error).__name__}: {error}); the workspace is as it was after its last "
+            "iteration, resume it with this cluster or without"
+        ) from error
+
+
+def run_tasks(pool: Executor | Any, task: Callable[..., Any], calls: Iterable[tuple]) -> list[Any]:
+    """Results of ``task(*call)`` for every call, in the order of the calls; ``pool`` may be a distributed client."""
+    if not isinstance(pool, Executor):
+        return _run_on_cluster(pool, task, list(calls))
     scheduler = "processes" if isinstance(pool, ProcessPoolExecutor) else "threads"
     delayed = [dask.delayed(task, pure=False, traverse=False)(*call) for call in calls]
     return list(dask.compute(*delayed, scheduler=scheduler, pool=pool, optimize_graph=False, chunksize=1))

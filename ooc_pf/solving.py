@@ -15,6 +15,7 @@ import numpy as np
 from .arrays import write_array
 from .budget import Budget, share_out
 from .certificate import Certificate, relative_gap
+from .cluster_oracle import ClusterOracle
 from .constraints import ConstraintStore
 from .cycles import CERTIFY, cycle_problem, first_plan
 from .engine import run
@@ -26,7 +27,7 @@ from .inputs import Edges, digest, is_path, read_edges, read_weights
 from .monitor import Monitor
 from .oracle import NumbaOracle, SearchStopped
 from .pages import Pool, Vector
-from .parallel import count_workers, worker_pool
+from .parallel import cluster_client, count_workers, worker_pool
 from .persist import (
     MakeProgram,
     commit_answer,
@@ -63,6 +64,7 @@ class Limits:
     callback: Callable[[dict[str, Any]], Any] | None = None
     progress: bool = False
     restart: bool = False
+    client: Any = None
 
     def check(self) -> None:
         if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 0):
@@ -90,6 +92,8 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
         return _solve_on_disk(name, Workspace(graph), make, kind, weights, options, limits, finish)
     edges = read_edges(graph, kind)
     weights = read_weights(weights, edges)
+    if limits.client is not None and (limits.workspace is None or options["oracle"] != "numba"):
+        raise InputError("client= needs a workspace= that all workers see, and oracle='numba'")
     if limits.workspace is not None:
         return _solve_given_workspace(name, edges, make, kind, weights, options, limits, finish)
     if options["oracle"] == "igraph":
@@ -348,11 +352,17 @@ class _Run:
         workspace = self.workspace
         options = workspace.manifest["problem"]["options"]
         processes = options["oracle"] == "igraph"
-        with worker_pool(self.workers, processes=processes) as workers, self.monitor.signals():
+        with (
+            worker_pool(self.workers, processes=processes) as workers,
+            cluster_client(self.limits.client) as client,
+            self.monitor.signals(),
+        ):
             if processes:
                 oracle: Any = IgraphOracle(workspace.graph, (program.closing, program.rhs), workers)
             else:
                 oracle = NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
+            if client is not None:
+                oracle = ClusterOracle(oracle, workspace.graph, (program.closing, program.rhs), client)
             yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation)
 
 

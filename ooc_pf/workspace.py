@@ -29,7 +29,7 @@ from .arrays import write_array, write_labels
 from .errors import InputError, WorkspaceBusyError, WorkspaceError
 
 FORMAT = "ooc_pf workspace"
-VERSION = 1
+VERSION = 2
 
 MANIFEST, HISTORY, LOCK = "manifest.json", "history.jsonl", "lock"
 EDGES, GRAPH, SCRATCH = "edges.zarr", "graph.zarr", "scratch"
@@ -178,6 +178,19 @@ def _check_types(manifest: dict[str, Any], file: Path) -> None:
                 raise WorkspaceError(f"{file} is damaged: {prefix}{name} is {holder.get(name)!r}")
 
 
+def _upgrade_from_1(manifest: dict[str, Any]) -> None:
+    """Version 1 knew no complete graphs and no layout for disk."""
+    problem = manifest.get("problem")
+    options = problem.get("options") if isinstance(problem, dict) else None
+    if isinstance(options, dict):
+        options.setdefault("external", False)
+        if problem.get("name") == "clustering":
+            options.setdefault("base", None)
+        if isinstance(options.get("settings"), dict):
+            options["settings"] = {"most_blocks": 1 << 9, "most_rows": 1 << 21, **options["settings"]}
+    manifest["version"] = 2
+
+
 def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -> Any:
     """``read(workspace)``, again if a running solve replaced what was being read."""
     while True:
@@ -208,6 +221,8 @@ class Workspace:
             raise WorkspaceError(f"{file} is damaged: {error}") from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise WorkspaceError(f"{file} was not written by this program (no format {FORMAT!r})")
+        if manifest.get("version") == 1:
+            _upgrade_from_1(manifest)
         if manifest.get("version") != VERSION:
             raise WorkspaceError(
                 f"{self.path} has format version {manifest.get('version')!r}, this program reads version {VERSION}; "

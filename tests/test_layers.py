@@ -28,6 +28,7 @@ LAYERS = [
     [
         "oracle",
         "igraph_oracle",
+        "cluster_oracle",
         "problem",
         "engine",
         "cycles",

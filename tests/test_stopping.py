@@ -31,14 +31,14 @@ def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatc
     monkeypatch.setattr("ooc_pf.problems.clustering._settings", only_complete)
     limits = {"max_time": 1.0} if way == "max_time" else {}
     if way != "max_time":
-        lay_out = NumbaOracle._lay_out
+        lay_out = NumbaOracle.lay_out
 
         def signal_soon(self, frozen):
             lay_out(self, frozen)
             number = signal.SIGINT if way == "sigint" else signal.SIGTERM
             threading.Timer(0.3, os.kill, (os.getpid(), number)).start()
 
-        monkeypatch.setattr(NumbaOracle, "_lay_out", signal_soon)
+        monkeypatch.setattr(NumbaOracle, "lay_out", signal_soon)
     began = time.monotonic()
     result = pf.correlation_clustering(slow_graph, workspace=tmp_path / "run.pf", workers=1, **limits)
     assert result.status == ("time_limit" if way == "max_time" else "interrupted")

@@ -99,6 +99,7 @@ def correlation_clustering(
     progress: bool = False,
     restart: bool = False,
     external: bool | None = None,
+    client: Any = None,
 ) -> Result:
     """Cluster a signed graph so that few attractive edges are cut and few repulsive ones kept inside, with proof.
 
@@ -142,7 +143,7 @@ def correlation_clustering(
         raise InputError(f"gamma must be a positive number, or None for the linear program, found {gamma!r}")
     gamma = None if gamma is None else float(gamma)
     base = _checked_base(base)
-    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
+    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart, client)
     options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": gamma, "base": base}
     options |= {"external": external, "settings": lambda disk: _settings(oracle, bool(base), gamma is None, disk)}
     return solve_cycles(

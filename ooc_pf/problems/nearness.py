@@ -53,6 +53,7 @@ def metric_nearness(
     progress: bool = False,
     restart: bool = False,
     external: bool | None = None,
+    client: Any = None,
 ) -> Result:
     """Move the distances on the edges of a graph as little as possible until no detour is shorter than an edge.
 
@@ -90,6 +91,9 @@ def metric_nearness(
     external : bool, optional
         Lay the graph out for disk instead of memory: nodes keep their order, nothing that grows with the edges stays
         in memory unless it fits the budget. By default done for graphs of more than four million edges.
+    client : dask.distributed.Client or str, optional
+        A cluster, or the address of its scheduler, to search on; its workers must see the workspace under the same
+        path. The answer does not depend on it.
 
     Returns
     -------
@@ -103,7 +107,7 @@ def metric_nearness(
     >>> result.x.round(6).tolist(), round(result.objective, 6)
     ([2.0, 2.0, 4.0], 1.5)
     """
-    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
+    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart, client)
     options = {"tol": tol, "oracle": oracle, "seed": seed, "external": external}
     options["settings"] = lambda disk: _settings(oracle, disk)
     return solve_cycles(

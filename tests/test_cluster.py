@@ -1,0 +1,88 @@
+"""A real cluster of worker processes on loopback: the same bits, also when a worker dies or another one comes."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import ooc_pf as pf
+from tests.conftest import assert_same_bits, communities
+
+distributed = pytest.importorskip("dask.distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def client(cluster):
+    with distributed.Client(cluster) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return communities(np.random.default_rng(3), 1500, 10, signed=True)
+
+
+def test_cluster_and_threads_give_the_same_bits(client, cluster, graph, tmp_path):
+    alone = pf.correlation_clustering(graph)
+    together = pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client=client)
+    assert_same_bits(alone, together)
+    pf.correlation_clustering(graph, workspace=tmp_path / "b.pf", max_iter=2)
+    assert_same_bits(alone, pf.resume(tmp_path / "b.pf", client=cluster.scheduler_address))
+
+
+def test_complete_graphs_too(client, tmp_path):
+    graph = communities(np.random.default_rng(4), 120, 8, signed=True)
+    alone = pf.correlation_clustering(graph, base=-0.2, tol=1e-4)
+    assert_same_bits(alone, pf.correlation_clustering(graph, base=-0.2, tol=1e-4, workspace=tmp_path / "a.pf",
+                                                      client=client))  # fmt: skip
+
+
+def test_a_worker_that_dies_costs_its_tasks_not_the_run(client, cluster, graph, tmp_path):
+    alone = pf.correlation_clustering(graph)
+    killed = []
+
+    def kill_one(record):
+        if record["iteration"] in (2, 4):
+            process = client.run(os.getpid)
+            victim = sorted(process.values())[0]
+            os.kill(victim, signal.SIGKILL)  # the cluster starts another one in its place
+            killed.append(victim)
+
+    result = pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client=client, callback=kill_one)
+    assert len(killed) == 2
+    cluster.scale(3)
+    assert_same_bits(alone, result)
+
+
+def test_a_scheduler_that_goes_away_leaves_a_run_to_resume(graph, tmp_path):
+    alone = pf.correlation_clustering(graph)
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    )
+    client = distributed.Client(cluster)
+
+    def close(record):
+        if record["iteration"] == 3:
+            client.close()
+            cluster.close()
+
+    with pytest.raises(pf.ClusterError, match="resume it"):
+        pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client=client, callback=close)
+    assert pf.verify(tmp_path / "a.pf", oracle="numba")["rows"] > 0
+    assert_same_bits(alone, pf.resume(tmp_path / "a.pf"))
+
+
+def test_what_a_cluster_cannot_do_is_said(client, graph, tmp_path):
+    with pytest.raises(pf.InputError, match="workspace="):
+        pf.correlation_clustering(graph, client=client)
+    with pytest.raises(pf.InputError, match="no dask scheduler answers"):
+        pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client="tcp://127.0.0.1:1")
