@@ -243,14 +243,15 @@ print(result.converged, result.n_iter, result.x.tobytes().hex(), sorted(result.d
 """
 
 
-def test_killed_at_any_moment_it_ends_with_the_same_bits(tmp_path):
+@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
+def test_killed_at_any_moment_it_ends_with_the_same_bits(kills, tmp_path):
     def run(*arguments):
         command = [sys.executable, "-c", KILLED, *map(str, arguments)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     whole = run().communicate()[0]
     assert whole.startswith("True")
-    for k in range(2):
+    for k in range(kills):
         process = run(tmp_path / "run.pf")
         began = time.monotonic()
         while not (tmp_path / "run.pf" / "manifest.json").exists() and time.monotonic() < began + 60:

@@ -82,9 +82,7 @@ def solve_general(request: Request) -> Result:
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
         certificate = _close(problem, state, status)
-    return make_result(
-        problem, state, status, certificate, read_x=lambda: state.feasible.whole, keyed=request.kind
-    )  # fmt: skip
+    return make_result(problem, state, status, certificate, read_x=lambda: state.feasible.whole, keyed=request.kind)
 
 
 def _solve_on_disk(request: Request, workers: int, budget: Budget) -> Result:
@@ -181,6 +179,13 @@ def certify(state: State, violation: float, pull: float = 0.0) -> tuple[Certific
 def bound(state: State) -> float:
     """Value of the dual at the present duals."""
     return state.program.bound(state.y, total_charge(state.program, state.rows))
+
+
+def make_problem(kind: str, find: Callable, sweep: Callable, plan: Callable) -> Problem:
+    """The engine's record, with what rows and sets have in common."""
+    return Problem(
+        kind, find, sweep, lambda state: state.rows.forget(), bound, plan, lambda state: state.plan["verdict"]
+    )
 
 
 def judge(plan: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..general.rowprogram import RowProgram
-from ..general.solving import CHECK, Request, bound, certify, check_objective, first_plan, judge, solve_general
+from ..general.solving import CHECK, Request, certify, check_objective, first_plan, judge, make_problem, solve_general
 from ..monitor import Monitor
 from ..objectives import Objective
 from ..oracle import SearchStopped
@@ -189,9 +189,6 @@ def set_problem(family: _Family, oracle: Callable[[np.ndarray], Any] | None, poo
                 break
         return counts
 
-    def forget(state: State) -> int:
-        return state.rows.forget()
-
     def plan(state: State, found: Pass, before: float, after: float) -> dict[str, Any]:
         now = {**state.plan, "worst": max(state.plan["worst"], found.worst)}
         program, y = state.program, state.y.whole
@@ -203,7 +200,7 @@ def set_problem(family: _Family, oracle: Callable[[np.ndarray], Any] | None, poo
         due = now["draws"] + 1 >= EVERY or not len(found.rows)
         return {**now, "draws": now["draws"] + 1, "stage": CHECK if due else "scan"}
 
-    return Problem("sets", find, sweep, forget, bound, plan, lambda state: state.plan["verdict"])
+    return make_problem("sets", find, sweep, plan)
 
 
 def _read_numbers(numbers: Any, count: int) -> np.ndarray:

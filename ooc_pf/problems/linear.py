@@ -13,11 +13,11 @@ from ..general.scanning import Scanner
 from ..general.solving import (
     CHECK,
     Request,
-    bound,
     certify,
     check_objective,
     first_plan,
     judge,
+    make_problem,
     read_point,
     solve_general,
 )
@@ -166,9 +166,6 @@ def row_problem(objective: Objective, oracle: Oracle, scanner: Scanner, monitor:
         ahead["verdict"] = "infeasible" if proves_infeasible(state) else None
         return counts
 
-    def forget(state: State) -> int:
-        return state.rows.forget()
-
     def plan(state: State, found: Pass, before: float, after: float) -> dict[str, Any]:
         now = {**state.plan, "task": ahead["task"], "verdict": ahead["verdict"]}
         now["worst"] = max(now["worst"], found.worst)
@@ -183,7 +180,7 @@ def row_problem(objective: Objective, oracle: Oracle, scanner: Scanner, monitor:
             )
         return judge(now) if ahead["task"] == 0 and now["draws"] == 0 else now
 
-    return Problem("rows", find, sweep, forget, bound, plan, lambda state: state.plan["verdict"])
+    return make_problem("rows", find, sweep, plan)
 
 
 def proves_infeasible(state: State) -> bool:
