@@ -23,7 +23,7 @@ def faults():
     return module
 
 
-@pytest.mark.parametrize("every", [40, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [250, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_write_may_fail(faults, tmp_path, every):
     facts = faults.write_campaign(tmp_path, every, 0)
     assert facts["writes"] > 200
@@ -40,10 +40,10 @@ def test_hundreds_of_kills_lose_nothing():
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of one megabyte and a half, where the system lets us make one."""
+    """A file system of half a megabyte, where the system lets us make one."""
     place = tmp_path / "disk"
     place.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", place], capture_output=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", place], capture_output=True)
     if made.returncode:
         pytest.skip("no permission to mount a small file system")
     yield place
