@@ -14,6 +14,8 @@ import dask
 
 from .errors import ClusterError, InputError, WorkspaceError
 
+CONNECT_SECONDS = 20
+
 
 def count_workers(workers: int | None) -> int:
     """The number of workers asked for; None means one for each core this process may use."""
@@ -51,7 +53,7 @@ def cluster_client(client: Any) -> Iterator[Any]:
     except ImportError:
         raise InputError("a cluster needs dask.distributed: pip install 'ooc_pf[cluster]'") from None
     try:
-        made = Client(client, timeout=20)
+        made = Client(client, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise InputError(f"no dask scheduler answers at {client}: {error}") from error
     with made:

@@ -15,7 +15,7 @@ distributed = pytest.importorskip("dask.distributed")
 @pytest.fixture(scope="module")
 def cluster():
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     ) as made:
         yield made
 
@@ -28,7 +28,7 @@ def client(cluster):
 
 @pytest.fixture(scope="module")
 def graph():
-    return communities(np.random.default_rng(3), 1500, 10, signed=True)
+    return communities(np.random.default_rng(3), 400, 8, signed=True)
 
 
 def test_cluster_and_threads_give_the_same_bits(client, cluster, graph, tmp_path):
@@ -63,10 +63,11 @@ def test_a_worker_that_dies_costs_its_tasks_not_the_run(client, cluster, graph, 
     assert_same_bits(alone, result)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_leaves_a_run_to_resume(graph, tmp_path):
     alone = pf.correlation_clustering(graph)
     cluster = distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+        n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     )
     client = distributed.Client(cluster)
 
@@ -81,7 +82,8 @@ def test_a_scheduler_that_goes_away_leaves_a_run_to_resume(graph, tmp_path):
     assert_same_bits(alone, pf.resume(tmp_path / "a.pf"))
 
 
-def test_what_a_cluster_cannot_do_is_said(client, graph, tmp_path):
+def test_what_a_cluster_cannot_do_is_said(client, graph, tmp_path, monkeypatch):
+    monkeypatch.setattr("ooc_pf.parallel.CONNECT_SECONDS", 1)
     with pytest.raises(pf.InputError, match="workspace="):
         pf.correlation_clustering(graph, client=client)
     with pytest.raises(pf.InputError, match="no dask scheduler answers"):

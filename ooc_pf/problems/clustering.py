@@ -37,8 +37,8 @@ def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict
     if external and (complete or linear):
         return None
     most = {"most_blocks": 1 << 9, "most_rows": 1 << (16 if external else 21)}
-    waves = 1 if linear else 8 if complete else 16
-    stages = [["certify", 0, 1, 3, 0.0], ["stream", 0, waves, 3 if linear else 2, 0.0]]
+    waves, rounds = (1, 3) if linear else (8, 2) if complete else (12, 3)
+    stages = [["certify", 0, 1, 3 if linear or complete else 10, 0.0], ["stream", 0, waves, rounds, 0.0]]
     if oracle == "igraph":
         return {"keep_paths": 1, "promise": 3.0, "stages": stages, **most}
     short = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-2]]
@@ -46,8 +46,8 @@ def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict
         return {"keep_paths": 6, "promise": 10.0, "stages": short + stages, **most}
     if external:
         return {"keep_paths": 3, "promise": 3.0, "stages": short + stages, **most}
-    trees = [["trees", -1, 1, 1, 1e-5]]
-    return {"keep_paths": 6, "promise": 3.0, "trees": 32, "penalty": 0.03, "stages": short + trees + stages, **most}
+    trees = [["trees", -1, 1, 1, 2e-5]]
+    return {"keep_paths": 6, "promise": 2.0, "trees": 32, "penalty": 0.03, "stages": short + trees + stages, **most}
 
 
 def _signed_graph(edges: Edges) -> Graph:
