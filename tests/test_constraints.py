@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ooc_pf import constraints
 from ooc_pf.arrays import read_array, write_array
-from ooc_pf.constraints import ConstraintStore, Rows
+from ooc_pf.constraints import ConstraintStore
 from ooc_pf.errors import WorkspaceError
 from ooc_pf.pages import Pool
+from ooc_pf.rows import Rows
 
 
 def ragged(rows):
