@@ -6,11 +6,12 @@ from typing import Any
 
 from .arrays import read_array
 from .errors import InputError, WorkspaceError
+from .general.verify import verify_general
 from .pages import Pool
 from .persist import MakeProgram, load_edges, open_result
 from .problems.clustering import clustering_program, correlation_clustering
 from .problems.nearness import metric_nearness, nearness_program
-from .result import Result
+from .result import KEYED, Result
 from .solving import check_tol
 from .verify import verify_cycles
 from .workspace import Workspace, read_steadily
@@ -26,6 +27,11 @@ def _held_problem(workspace: Workspace) -> dict[str, Any]:
     held = workspace.manifest["problem"]
     if held is None:
         raise WorkspaceError(f"{workspace.path} holds no run yet; start one with `ooc-pf solve {workspace.path}`")
+    if held.get("name") in KEYED:
+        raise WorkspaceError(
+            f"{workspace.path} holds a run whose objective and constraints are Python objects; call project_and_forget "
+            "or project_onto_sets again, with workspace= and the same arguments, to go on with it"
+        )
     if held.get("name") not in SOLVERS:
         raise WorkspaceError(f"{workspace.path} holds a run of {held.get('name')!r}, which this release does not know")
     return held
@@ -73,11 +79,14 @@ def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None
     """Recompute what a workspace claims, from its edges and duals alone; raises WorkspaceError where it does not hold.
 
     ``oracle`` is the engine for the complete search: "igraph" is independent of the one that usually solves, but takes
-    the whole graph in; "numba" is faster and keeps within ``memory``. With ``workers`` above one igraph works in
+    the whole graph in; "numba" is faster and keeps within ``memory``. Of general rows and sets only the arrays and the
+    invariant can be checked, as their functions are not in the workspace. With ``workers`` above one igraph works in
     processes, and a script needs the usual ``if __name__ == "__main__":`` guard.
     """
 
     def check(place: Workspace) -> dict[str, Any]:
+        if place.manifest["graph"]["kind"] in KEYED:
+            return {"status": place.manifest["status"], **verify_general(place)}
         if place.manifest["problem"] is None:
             load_edges(place, Pool())
             return {"status": place.manifest["status"]}

@@ -10,6 +10,8 @@ MIB = 1 << 20
 ARC_PAGE = MIB  # bytes
 PER_EDGE = 132  # arcs with lengths, closing edges, and all vectors a run holds
 LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 2
+# Of general rows: bytes a variable, for a scan and after it the Newton steps, and for the rows at least.
+PER_VARIABLE, SCAN, LEAST_GENERAL = 160, 160 * MIB, 64 * MIB
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,16 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, external: bo
     return Budget(rows=left // 2, vectors=left // 2, slots=slots, build=left // 2)
 
 
+def share_out_rows(memory: Any, *, variables: int, dense: int) -> Budget:
+    """Divide ``memory`` for general rows over so many variables, with so many bytes of matrices beside them."""
+    budget = parse_memory(memory)
+    if budget is None:
+        return Budget()
+    fixed = PER_VARIABLE * variables + dense + SCAN
+    _refuse_below(fixed + LEAST_GENERAL, budget, memory, "")
+    return Budget(rows=budget - fixed)
+
+
 def _refuse_below(least: int, budget: int, memory: Any, hint: str) -> None:
     if budget < least:
-        raise BudgetError(
-            f"memory={memory!r} is too small for this graph; the least that will do is {least:,} bytes{hint}"
-        )
+        raise BudgetError(f"memory={memory!r} is too small here; the least that will do is {least:,} bytes{hint}")

@@ -11,19 +11,22 @@ class Certificate:
     Attributes
     ----------
     objective : float
-        Objective of a feasible point: an upper bound of the optimum.
+        Objective of a point: where the point is feasible, an upper bound of the optimum.
     lower_bound : float
         Value of the dual: a lower bound of the optimum.
     violation : float
         Largest violation of a row at the iterate (the feasible point itself violates none).
     scale : float
         Size of the numbers the violation is judged by, at least 1.
+    feasible : bool
+        Whether the point is feasible. Where none can be made it is the iterate, and its objective no bound.
     """
 
     objective: float
     lower_bound: float
     violation: float
     scale: float = 1.0
+    feasible: bool = True
 
     @property
     def gap(self) -> float:
@@ -35,8 +38,8 @@ class Certificate:
 
 
 def relative_gap(upper: float, lower: float) -> float:
-    """(upper - lower) / max(1, |lower|)."""
-    return (upper - lower) / max(1.0, abs(lower))
+    """|upper - lower| / max(1, |lower|); the objective of a point that is not quite feasible may be below."""
+    return abs(upper - lower) / max(1.0, abs(lower))
 
 
 def converged(certificate: Certificate | None, tol: float) -> bool:

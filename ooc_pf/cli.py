@@ -18,7 +18,7 @@ from . import api
 from .edgelist import BAD_LINES, KINDS, POLICIES, convert, describe
 from .export import FORMATS, export
 from .parallel import count_workers
-from .result import Result
+from .result import KEYED, Result
 from .workspace import Workspace
 
 EXIT = {"converged": 0, "iteration_limit": 3, "time_limit": 3, "callback": 3, "interrupted": 130}
@@ -193,9 +193,11 @@ def _status(args: argparse.Namespace) -> int:
             name: manifest.get(name) for name in ("status", "iteration", "objective", "lower_bound", "n_active", "plan")
         },
     }
-    lines = [f"{place.path}: {graph['nodes']} nodes, {graph['edges']} edges, kind {graph['kind']}"]
+    keyed = graph["kind"] in KEYED
+    size = f"{graph['edges']} variables" if keyed else f"{graph['nodes']} nodes, {graph['edges']} edges"
+    lines = [f"{place.path}: {size}, kind {graph['kind']}"]
     if problem is None:
-        lines.append(f"not solved yet; start with: ooc-pf solve {place.path}")
+        lines.append(f"not solved yet; start with: {'Python' if keyed else f'ooc-pf solve {place.path}'}")
     else:
         running = manifest["status"] == "running"
         status = "running, or stopped without notice" if running else manifest["status"]
@@ -204,7 +206,8 @@ def _status(args: argparse.Namespace) -> int:
         )
         lines.append(f"lower bound {manifest['lower_bound']:.10g}, {manifest['n_active']} constraints remembered")
         if manifest["objective"] is not None:
-            lines.append(f"objective of the best feasible point {manifest['objective']:.10g}")
+            point = "the last point" if keyed else "the best feasible point"
+            lines.append(f"objective of {point} {manifest['objective']:.10g}")
     _say(args, facts, "\n".join(lines))
     return 0
 

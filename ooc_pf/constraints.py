@@ -13,91 +13,12 @@ import numpy as np
 
 from .arrays import ArrayWriter, read_array, write_array
 from .errors import BudgetError, WorkspaceError
-from .kernels.ragged import keep_rows, row_keys
+from .kernels.ragged import keep_rows
 from .pages import Pool
+from .rows import CYCLE_FIELDS, GENERAL_FIELDS, TRAIL, RowBlock, Rows
 
 BLOCK_ROWS = 1 << 15
-TRAIL = 6  # duals of this many sweeps are at hand for extrapolation
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Ragged rows over edge ids, the closing edge first; row i is ``edges[start[i]:start[i + 1]]``."""
-
-    start: np.ndarray
-    edges: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
-
-    @classmethod
-    def empty(cls) -> "Rows":
-        return cls(np.zeros(1, np.int64), np.empty(0, np.int32))
-
-    @classmethod
-    def join(cls, parts: list["Rows"]) -> "Rows":
-        if not parts:
-            return cls.empty()
-        length = np.concatenate([np.diff(part.start) for part in parts])
-        start = np.concatenate(([0], np.cumsum(length, dtype=np.int64)))
-        return cls(start, np.concatenate([part.edges for part in parts]))
-
-    def select(self, keep: np.ndarray) -> "Rows":
-        return Rows(*keep_rows(self.start, self.edges, keep))
-
-
-@dataclass(frozen=True)
-class RowBlock:
-    """Rows over the edges ``table[index]``, with a dual and an identifying key each.
-
-    Only ``dual`` and ``trail``, the duals of recent sweeps, ever change; the trail is not part of the stored state.
-    """
-
-    table: np.ndarray
-    start: np.ndarray
-    index: np.ndarray
-    dual: np.ndarray
-    key: np.ndarray
-    trail: np.ndarray
-
-    FIELDS = ("table", "start", "index", "dual", "key")
-    DTYPES = (np.int32, np.int32, np.int32, np.float64, np.uint64)
-
-    @classmethod
-    def build(cls, rows: Rows, dual: np.ndarray, key: np.ndarray) -> "RowBlock":
-        table, index = np.unique(rows.edges, return_inverse=True)
-        return cls.of(table.astype(np.int32), rows.start.astype(np.int32), index.astype(np.int32), dual, key)
-
-    @classmethod
-    def of(cls, *fields: np.ndarray) -> "RowBlock":
-        """A block from its stored fields."""
-        return cls(*fields, trail=np.zeros((TRAIL, len(fields[3]))))
-
-    @property
-    def rows(self) -> Rows:
-        return Rows(self.start.astype(np.int64), self.table[self.index])
-
-    @property
-    def nbytes(self) -> int:
-        return self.trail.nbytes + sum(getattr(self, field).nbytes for field in self.FIELDS)
-
-    def check(self, edges: int, where: str) -> "RowBlock":
-        """Refuse a block whose numbers cannot be right, before a kernel follows them."""
-        sound = (
-            len(self.start) == len(self.dual) + 1 == len(self.key) + 1
-            and (len(self.start) == 0 or self.start[0] == 0)
-            and self.start[-1] == len(self.index)
-            and (np.diff(self.start) >= 2).all()
-            and (self.index >= 0).all()
-            and (self.index < len(self.table)).all()
-            and (self.table >= 0).all()
-            and (self.table < edges).all()
-            and (self.dual >= 0).all()
-            and np.isfinite(self.dual).all()
-        )
-        if not sound:
-            raise WorkspaceError(f"{where}: the stored rows are damaged; `ooc-pf solve --restart` starts again")
-        return self
+BLOCK_ENTRIES = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -106,33 +27,44 @@ class Spilled:
 
     file: int
     offset: int
-    lengths: tuple[int, ...]
+    lengths: dict[str, int]
+    changing: int
 
-    ORDER = ("dual", "table", "start", "index", "key")
+    @classmethod
+    def of(cls, file: int, offset: int, block: RowBlock, changing: tuple[str, ...]) -> "Spilled":
+        order = (*changing, *(field for field in block.fields if field not in changing))
+        return cls(file, offset, {field: getattr(block, field).size for field in order}, len(changing))
 
-    def write(self, pool: Pool, block: RowBlock) -> int:
-        """Write all of the block; returns how many bytes that took."""
-        self.write_changes(pool, block)
-        at = self.offset + block.trail.nbytes + block.dual.nbytes
-        for field in self.ORDER[1:]:
-            values = getattr(block, field)
-            pool.write(self.file, at, values)
-            at += -(-values.nbytes // 8) * 8
-        return at - self.offset
+    def _places(self) -> Iterator[tuple[str, int, int]]:
+        """(Field, offset, length) of the fields that have anything."""
+        at = self.offset
+        for field, length in self.lengths.items():
+            if length:
+                yield field, at, length
+            at += _room(field, length)
 
-    def write_changes(self, pool: Pool, block: RowBlock) -> None:
-        pool.write(self.file, self.offset, block.trail)
-        pool.write(self.file, self.offset + block.trail.nbytes, block.dual)
+    @property
+    def nbytes(self) -> int:
+        return sum(_room(field, length) for field, length in self.lengths.items())
+
+    def write(self, pool: Pool, block: RowBlock, *, changes: bool = False) -> None:
+        """Write all of the block, or only what may have changed."""
+        wanted = list(self.lengths)[: self.changing] if changes else self.lengths
+        for field, at, _ in self._places():
+            if field in wanted:
+                pool.write(self.file, at, getattr(block, field))
 
     def read(self, pool: Pool) -> RowBlock:
-        rows = self.lengths[0]
-        trail = pool.read(self.file, self.offset, TRAIL * rows, np.dtype(np.float64)).reshape(TRAIL, rows)
-        at, found = self.offset + trail.nbytes, {}
-        for field, length in zip(self.ORDER, self.lengths, strict=True):
-            dtype = np.dtype(RowBlock.DTYPES[RowBlock.FIELDS.index(field)])
-            found[field] = pool.read(self.file, at, length, dtype)
-            at += -(-found[field].nbytes // 8) * 8
-        return RowBlock(**found, trail=trail)
+        found = {field: np.empty(0, RowBlock.DTYPES[field]) for field in self.lengths}
+        for field, at, length in self._places():
+            found[field] = pool.read(self.file, at, length, np.dtype(RowBlock.DTYPES[field]))
+        found["trail"] = found["trail"].reshape(TRAIL, -1)
+        return RowBlock(**found)
+
+
+def _room(field: str, length: int) -> int:
+    """Bytes of a field in a file, where every field begins at a multiple of eight."""
+    return -(-length * np.dtype(RowBlock.DTYPES[field]).itemsize // 8) * 8
 
 
 class ConstraintStore:
@@ -144,10 +76,16 @@ class ConstraintStore:
         Bytes the blocks may keep resident; None means no limit.
     pool : Pool or None
         Has files in which blocks beyond the budget wait. Without one running out is an error.
+    forgets : {"inactive", "all", "never"}
+        What `forget` drops: rows whose dual is zero; those, and of the others all but the dual; nothing.
+    changing : tuple of str
+        The fields of a block that a visit may change.
     """
 
-    def __init__(self, memory: int | None = None, pool: Pool | None = None):
+    def __init__(self, memory: int | None = None, pool: Pool | None = None, *, forgets: str = "inactive",
+                 changing: tuple[str, ...] = ("dual",)):  # fmt: skip
         self._memory, self._pool = memory, pool
+        self._forgets, self._changing = forgets, ("trail", *changing)
         self._blocks: list[RowBlock | Spilled] = []
         self._file: int | None = None
         self._resident = self._used = self.n_rows = 0
@@ -156,7 +94,7 @@ class ConstraintStore:
         return self.n_rows
 
     def blocks(self) -> Iterator[RowBlock]:
-        """Every block in order; duals changed during the visit are kept."""
+        """Every block in order; what a visit may change is kept."""
         for at in range(len(self._blocks)):
             held = self._blocks[at]
             if isinstance(held, RowBlock):
@@ -164,7 +102,7 @@ class ConstraintStore:
             else:
                 block = held.read(self._pool)
                 yield block
-                held.write_changes(self._pool, block)
+                held.write(self._pool, block, changes=True)
 
     def _put(self, blocks: Iterator[RowBlock]) -> None:
         """Replace the content by ``blocks``, which may be drawn from the present content."""
@@ -189,31 +127,48 @@ class ConstraintStore:
             )
         if self._file is None:
             self._file = self._pool.open_file()
-        held = Spilled(self._file, self._used, tuple(len(getattr(block, field)) for field in Spilled.ORDER))
-        self._used += held.write(self._pool, block)
+        held = Spilled.of(self._file, self._used, block, self._changing)
+        held.write(self._pool, block)
+        self._used += held.nbytes
         return held
 
     def append(self, rows: Rows) -> int:
-        """Remember the rows that are not here yet, with dual 0; returns how many those were."""
+        """Remember the rows that are not here yet, with dual 0; returns how many those were.
+
+        Where only duals are kept, a row comes back with its dual.
+        """
         if not len(rows):
             return 0
-        key = row_keys(rows.start, rows.edges)
+        key, dual = rows.keys(), np.zeros(len(rows))
         _, first = np.unique(key, return_index=True)
         fresh = np.zeros(len(key), bool)
         fresh[first] = True
         for block in self.blocks():
-            fresh &= ~np.isin(key, block.key)
+            if self._forgets == "all":
+                _take_duals(block, key, dual, fresh)
+            else:
+                fresh &= ~np.isin(key, block.key)
         added = int(fresh.sum())
         if added:
-            rows, key = rows.select(fresh), key[fresh]
-            self._put(_packed(self.blocks(), rows, key))
+            kept = (_without_zeros(block) for block in self.blocks()) if self._forgets == "all" else self.blocks()
+            self._put(_packed(kept, rows.select(fresh), dual[fresh], key[fresh]))
         return added
 
     def forget(self) -> int:
-        """Drop the rows whose dual is zero; returns how many those were."""
+        """Drop what this store forgets; returns how many rows those were."""
+        if self._forgets == "never":
+            return 0
         before = self.n_rows
-        self._put(_packed((_without_zeros(block) for block in self.blocks()), Rows.empty(), np.empty(0, np.uint64)))
-        return before - self.n_rows
+        kept = (_without_zeros(block) for block in self.blocks())
+        if self._forgets == "all":
+            before = sum(int(np.count_nonzero(np.diff(block.start))) for block in self.blocks())
+            kept = (_hollowed(block) for block in kept)
+        self._put(_packed(kept, Rows.empty(), np.empty(0), np.empty(0, np.uint64)))
+        return before if self._forgets == "all" else before - self.n_rows
+
+    def keys(self) -> np.ndarray:
+        """The keys of all rows, sorted."""
+        return np.sort(np.concatenate([np.empty(0, np.uint64), *(block.key for block in self.blocks())]))
 
     def renumber(self, number: np.ndarray) -> None:
         """Give every edge e the new number ``number[e]``."""
@@ -221,21 +176,23 @@ class ConstraintStore:
         def renumbered() -> Iterator[RowBlock]:
             for block in self.blocks():
                 rows = Rows(block.start.astype(np.int64), number[block.table[block.index]])
-                yield RowBlock.build(rows, block.dual, row_keys(rows.start, rows.edges))
+                yield RowBlock.build(rows, block.dual, rows.keys())
 
         self._put(renumbered())
 
     def write(self, group: Path) -> None:
         """Write all rows as one set of arrays, with a directory of the blocks."""
         ends = []
-        writers = [ArrayWriter(group, f, t) for f, t in zip(RowBlock.FIELDS, RowBlock.DTYPES, strict=True)]
+        writers: dict[str, ArrayWriter] = {}
         for block in self.blocks():
-            for field, writer in zip(RowBlock.FIELDS, writers, strict=True):
-                writer.append(getattr(block, field))
-            ends.append([len(getattr(block, field)) for field in RowBlock.FIELDS])
-        for writer in writers:
+            for field in block.fields:
+                if field not in writers:
+                    writers[field] = ArrayWriter(group, field, RowBlock.DTYPES[field])
+                writers[field].append(getattr(block, field))
+            ends.append([len(getattr(block, field)) for field in block.fields])
+        for writer in writers.values():
             writer.close()
-        write_array(group, "block_end", np.cumsum(np.array(ends, np.int64).reshape(-1, 5), axis=0).ravel())
+        write_array(group, "block_end", np.cumsum(np.array(ends, np.int64), axis=0).ravel())
 
     def read(self, group: Path, edges: int) -> "ConstraintStore":
         """Fill this store with what `write` wrote; row entries must be below ``edges``."""
@@ -245,30 +202,58 @@ class ConstraintStore:
 
 def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
     """The written blocks, one at a time, checked."""
-    begin = np.zeros(len(RowBlock.FIELDS), np.int64)
-    for end in read_array(group, "block_end").reshape(-1, len(RowBlock.FIELDS)):
-        parts = [read_array(group, f, a, b) for f, a, b in zip(RowBlock.FIELDS, begin, end, strict=True)]
-        yield RowBlock.of(*parts).check(edges, str(group))
+    fields = CYCLE_FIELDS + (GENERAL_FIELDS if (group / "coefficient").exists() else ())
+    begin = np.zeros(len(fields), np.int64)
+    ends = read_array(group, "block_end")
+    if len(ends) % len(fields):
+        raise WorkspaceError(f"{group}: the list of blocks is damaged; `ooc-pf solve --restart` starts again")
+    for end in ends.reshape(-1, len(fields)):
+        parts = {f: read_array(group, f, a, b) for f, a, b in zip(fields, begin, end, strict=True)}
+        yield RowBlock.of(**parts).check(edges, str(group))
         begin = end
 
 
 def _without_zeros(block: RowBlock) -> RowBlock:
-    keep = block.dual > 0
-    if keep.all():
-        return block
-    start, index = keep_rows(block.start, block.index, keep)
+    keep = block.dual != 0
+    return block if keep.all() else _kept(block, keep)
+
+
+def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
+    fields = {field: getattr(block, field) for field in block.fields}
     # The table stays: an edge no row uses is gathered and scattered unchanged, and costs less than renumbering.
-    return RowBlock.of(block.table, start, index, block.dual[keep], block.key[keep])
+    fields["start"], fields["index"] = keep_rows(block.start, block.index, keep)
+    fields |= {field: fields[field][keep] for field in ("dual", "key", "rhs", "equality") if field in fields}
+    if block.coefficient is not None:
+        fields["coefficient"] = keep_rows(block.start, block.coefficient, keep)[1]
+    return RowBlock.of(**fields)
 
 
-def _packed(blocks: Iterator[RowBlock], rows: Rows, key: np.ndarray) -> Iterator[RowBlock]:
+def _hollowed(block: RowBlock) -> RowBlock:
+    """The block with nothing left of its rows but key, dual and right-hand side."""
+    none = np.empty(0, np.int32)
+    return RowBlock.of(table=none, start=np.zeros_like(block.start), index=none, dual=block.dual, key=block.key,
+                       coefficient=np.empty(0), rhs=block.rhs, equality=block.equality)  # fmt: skip
+
+
+def _take_duals(block: RowBlock, key: np.ndarray, dual: np.ndarray, wanted: np.ndarray) -> None:
+    """Move the duals of the wanted rows out of the block."""
+    if not len(block.key):
+        return
+    order = np.argsort(block.key)
+    at = order[np.minimum(np.searchsorted(block.key, key, sorter=order), len(order) - 1)]
+    hit = wanted & (block.key[at] == key)
+    dual[hit] += block.dual[at[hit]]
+    block.dual[at[hit]] = 0.0
+
+
+def _packed(blocks: Iterator[RowBlock], rows: Rows, dual: np.ndarray, key: np.ndarray) -> Iterator[RowBlock]:
     """The blocks with the new rows behind them; neighbours that fit into one block are merged."""
     held: RowBlock | None = None
-    for block in _chain(blocks, rows, key):
-        if held is not None and len(held.dual) + len(block.dual) <= BLOCK_ROWS:
+    for block in _chain(blocks, rows, dual, key):
+        if held is not None and _fit(held, block):
             merged = Rows.join([held.rows, block.rows])
-            dual = np.concatenate((held.dual, block.dual))
-            held = RowBlock.build(merged, dual, np.concatenate((held.key, block.key)))
+            duals = np.concatenate((held.dual, block.dual))
+            held = RowBlock.build(merged, duals, np.concatenate((held.key, block.key)))
             continue
         if held is not None and len(held.dual):
             yield held
@@ -277,10 +262,16 @@ def _packed(blocks: Iterator[RowBlock], rows: Rows, key: np.ndarray) -> Iterator
         yield held
 
 
-def _chain(blocks: Iterator[RowBlock], rows: Rows, key: np.ndarray) -> Iterator[RowBlock]:
+def _fit(one: RowBlock, other: RowBlock) -> bool:
+    return len(one.dual) + len(other.dual) <= BLOCK_ROWS and len(one.index) + len(other.index) <= BLOCK_ENTRIES
+
+
+def _chain(blocks: Iterator[RowBlock], rows: Rows, dual: np.ndarray, key: np.ndarray) -> Iterator[RowBlock]:
     yield from blocks
-    for first in range(0, len(rows), BLOCK_ROWS):
-        last = min(first + BLOCK_ROWS, len(rows))
-        span = slice(rows.start[first], rows.start[last])
-        part = Rows(rows.start[first : last + 1] - rows.start[first], rows.edges[span])
-        yield RowBlock.build(part, np.zeros(last - first), key[first:last])
+    first = 0
+    while first < len(rows):
+        # At least one row goes into a block, however long it is.
+        room = int(np.searchsorted(rows.start, rows.start[first] + BLOCK_ENTRIES, side="right")) - 1
+        last = min(first + BLOCK_ROWS, len(rows), max(room, first + 1))
+        yield RowBlock.build(rows.span(first, last), dual[first:last], key[first:last])
+        first = last

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from .certificate import Certificate
-from .constraints import Rows
 from .kernels.paths import UNLIMITED
 from .monitor import Monitor
 from .oracle import Found, Frozen, count_blocks
 from .pages import Vector
-from .problem import Pass, Problem, State
-from .program import CycleProgram, nonnegative, sum_duals
-from .sweeping import TRAIL, sweep_round
+from .problem import Pass, Problem, State, total_charge
+from .program import CycleProgram, nonnegative
+from .rows import TRAIL, Rows
+from .sweeping import sweep_round
 
 CERTIFY = "certify"
 FLOOR = 0.1  # rows violated by less than this part of the tolerance are left for later
@@ -155,7 +155,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         return forgotten
 
     def bound(state: State) -> float:
-        return state.program.bound(state.y, sum_duals(state.rows.blocks()) if state.program.rhs else 0.0)
+        return state.program.bound(state.y, total_charge(state.program, state.rows) if state.program.rhs else 0.0)
 
     def plan(state: State, found: Pass, before: float, after: float) -> dict[str, Any]:
         now = state.plan

@@ -22,8 +22,9 @@ def run(problem: Problem, state: State, *, tol: float, max_iter: int | None, mon
     while not converged(state.certificate, tol):
         if state.iteration == last:
             return "iteration_limit"
-        if monitor.stop_reason:
-            return monitor.stop_reason
+        reason = problem.hopeless(state) or monitor.stop_reason
+        if reason:
+            return reason
         try:
             record = iterate(problem, state, bound, tol, monitor)
         except SearchStopped:
@@ -60,11 +61,12 @@ def iterate(problem: Problem, state: State, bound: float, tol: float, monitor: M
 def certify(state: State, found: Pass, tol: float) -> dict[str, float]:
     """Take in what a complete search proves.
 
-    The best feasible point is kept, and at the end the last one: it depends on the duals alone, not on when the run
-    was stopped and looked at.
+    The best feasible point is kept, or where there is none the last iterate, and at the end the last one: it depends
+    on the duals alone, not on when the run was stopped and looked at.
     """
     state.certificate, idle = found.certificate, found.point
-    if state.certificate.objective <= state.objective or converged(state.certificate, tol):
+    better = not state.certificate.feasible or state.certificate.objective <= state.objective
+    if better or converged(state.certificate, tol):
         idle, state.feasible, state.objective = state.feasible, found.point, state.certificate.objective
     if idle is not None:
         idle.close()

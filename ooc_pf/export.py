@@ -35,6 +35,8 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
     partial = target.with_name(target.name + ".partial")
 
     def write(place: Workspace) -> int:
+        if not place.edges.exists():
+            raise WorkspaceError(f"{place.path} holds no graph to export; its answer is pf.open({str(place.path)!r}).x")
         batches = _nodes(place) if clusters else _edges(place)
         return _write_npz(partial, batches) if format == "npz" else _write_table(partial, batches, format)
 

@@ -9,10 +9,10 @@ import igraph
 import numpy as np
 
 from .arrays import read_array
-from .constraints import Rows
 from .graph import Graph, with_pairs
 from .oracle import Found, Frozen, SearchStopped, block_span, join_or_stop
 from .parallel import run_tasks
+from .rows import Rows
 
 _BATCH = 16
 

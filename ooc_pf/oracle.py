@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .constraints import Rows
 from .graph import Graph
 from .kernels import pairs, paths, trees
 from .pages import Pool, Vector
 from .parallel import run_tasks
+from .rows import Rows
 
 BLOCK_SOURCES = 32
 BATCH_BLOCKS = 128

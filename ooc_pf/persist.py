@@ -1,6 +1,7 @@
 """A run on a workspace: its program and state, read and committed."""
 
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import open_array, read_array, read_labels, write_array, write_parts
+from .arrays import open_array, read_array, read_labels, write_parts
 from .certificate import Certificate, relative_gap
 from .constraints import ConstraintStore, read_blocks
 from .errors import WorkspaceError
 from .graph import Graph, read_vector
 from .inputs import Edges
 from .pages import Pool, Vector, spans
-from .problem import Problem, State
+from .problem import Problem, Program, State
 from .program import CycleProgram
-from .result import Result
-from .workspace import Workspace
+from .result import KEYED, Result
+from .workspace import Workspace, flush
 
 LARGE = (np.ndarray, Vector)
 MakeProgram = Callable[[Edges, Any, Graph | None, Pool], CycleProgram]
@@ -44,22 +45,20 @@ def load_program(workspace: Workspace, make: MakeProgram, edges: Edges, pool: Po
     return make(edges, weights, Graph.read(workspace.graph, pool), pool)
 
 
-def load_state(workspace: Workspace, program: CycleProgram, pool: Pool, memory: int | None = None) -> State:
-    """The committed state, with ``memory`` bytes for rows."""
+def load_state(workspace: Workspace, program: Program, y: Vector, rows: ConstraintStore, pool: Pool) -> State:
+    """The committed state of a program and its point, with the rows in ``rows``."""
     manifest = workspace.manifest
-    program, y = load_point(workspace, program, pool)
-    rows = ConstraintStore(memory, pool).read(workspace.generation / "rows", y.size)
     certificate = manifest["certificate"]
     return State(
         program=program,
         y=y,
-        rows=rows,
+        rows=rows.read(workspace.generation / "rows", y.size),
         plan=manifest["plan"],
         pool=pool,
         iteration=manifest["iteration"],
         feasible=read_vector(workspace.feasible, "x", pool) if workspace.feasible else None,
         objective=math.inf if manifest["objective"] is None else manifest["objective"],
-        certificate=Certificate(**certificate) if certificate else None,
+        certificate=certificate and Certificate(**{k: math.inf if v is None else v for k, v in certificate.items()}),
     )
 
 
@@ -76,9 +75,14 @@ def load_point(workspace: Workspace, program: CycleProgram, pool: Pool) -> tuple
     if program.step is not None:
         program = replace(program, target=read_vector(group, "target", pool))
     for name, vector in (("y", y), ("target", program.target)):
-        if vector.size != program.size or not all(np.isfinite(part).all() for _, part in vector.spans()):
-            raise WorkspaceError(f"{group}: {name} is damaged; `ooc-pf solve --restart` starts again")
+        check_vector(group, name, vector, program.size)
     return program, y
+
+
+def check_vector(group: Path, name: str, vector: Vector, size: int) -> None:
+    """Refuse a stored vector that cannot be right."""
+    if vector.size != size or not all(np.isfinite(part).all() for _, part in vector.spans()):
+        raise WorkspaceError(f"{group}: {name} is damaged; `ooc-pf solve --restart` starts again")
 
 
 def write_vector(group: Path, name: str, vector: Vector) -> None:
@@ -88,12 +92,31 @@ def write_vector(group: Path, name: str, vector: Vector) -> None:
 
 def write_generation(group: Path, state: State) -> None:
     """Write what a run goes on from."""
-    write_vector(group, "y", state.y)
-    if state.program.pairs:
-        write_array(group, "pairs", state.program.pairs.unlisted.ravel())
-    if state.program.step is not None:
-        write_vector(group, "target", state.program.target)
+    for name, vector in {"y": state.y, **state.program.changed()}.items():
+        write_vector(group, name, vector)
     state.rows.write(group / "rows")
+
+
+def discard_run(workspace: Workspace) -> None:
+    """Give up what the workspace holds: until `commit_start` there is nothing to resume."""
+    workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
+    shutil.rmtree(workspace.graph, ignore_errors=True)
+
+
+def commit_start(workspace: Workspace, wanted: dict[str, Any], state: State, bound: float) -> None:
+    """Write the state a run begins with: the first generation."""
+    flush(workspace.graph)
+    workspace.commit(
+        write_generation=lambda group: write_generation(group, state),
+        problem=wanted,
+        status="running",
+        plan=state.plan,
+        certificate=None,
+        objective=None,
+        closing=None,
+        lower_bound=bound,
+        n_active=0,
+    )
 
 
 def committer(workspace: Workspace, state: State) -> Callable[[State, dict[str, Any], str], None]:
@@ -152,7 +175,8 @@ def commit_answer(workspace: Workspace, made: dict[str, Any]) -> None:
 def _plain(certificate: Certificate | None) -> dict[str, float] | None:
     if certificate is None:
         return None
-    return {k: v for k, v in certificate.as_dict().items() if k != "gap"}
+    finite = {k: v if math.isfinite(v) else None for k, v in certificate.as_dict().items()}
+    return {k: v for k, v in finite.items() if k != "gap"}
 
 
 def _at_once(read: Callable[[], Any]) -> Callable[[], Any]:
@@ -171,11 +195,12 @@ def open_result(workspace: Workspace) -> Result:
         **made,
         labels=labels,
         read_x=later(lambda: read_array(outcome, "x")),
-        read_nodes=later(lambda: read_labels(workspace.edges)),
+        read_nodes=later(lambda: read_labels(workspace.edges) if workspace.edges.exists() else None),
+        keyed=manifest["graph"]["kind"] if manifest["graph"]["kind"] in KEYED else None,
         objective=manifest["objective"],
         lower_bound=manifest["lower_bound"],
         gap=relative_gap(manifest["objective"], manifest["lower_bound"]),
-        violation=checked["violation"] if checked else math.inf,
+        violation=checked["violation"] if checked and checked["violation"] is not None else math.inf,
         status=manifest["status"],
         n_iter=manifest["iteration"],
         n_active=manifest["n_active"],

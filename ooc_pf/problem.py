@@ -2,14 +2,34 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .certificate import Certificate
-from .constraints import ConstraintStore, RowBlock, Rows
+from .constraints import ConstraintStore
 from .pages import Pool, Vector
-from .program import CycleProgram
+from .rows import RowBlock, Rows
+
+
+class Program(Protocol):
+    """What sweeps and bounds need to know of a problem: how y and the dual objective follow from duals.
+
+    ``charge`` is what the dual objective needs to know of a block's duals beside y; it adds up over the blocks.
+    """
+
+    def project(self, block: RowBlock, y: Vector) -> float: ...
+    def charge(self, block: RowBlock, dual: np.ndarray) -> float: ...
+    def clipped(self, block: RowBlock, dual: np.ndarray) -> np.ndarray: ...
+    def rebuild(self, duals: Iterable[tuple[RowBlock, np.ndarray]], out: Vector) -> None: ...
+    def dual(self, y: Vector, charge: float) -> float: ...
+    def bound(self, y: Vector, charge: float) -> float: ...
+    def changed(self) -> dict[str, Vector]: ...
+
+
+def total_charge(program: Program, rows: ConstraintStore) -> float:
+    """The charge of all duals."""
+    return sum(program.charge(block, block.dual) for block in rows.blocks())
 
 
 @dataclass
@@ -18,10 +38,10 @@ class State:
 
     Attributes
     ----------
-    program : CycleProgram
+    program : Program
         The program, as far as it is known: a complete graph has variables only for the pairs that rows need.
     y : Vector
-        By edge: minimiser for the present duals before bounds, x = max(y, 0).
+        What x follows from at the present duals: for cycles, by edge, x = max(y, 0).
     rows : ConstraintStore
         The remembered rows and their duals.
     plan : dict
@@ -29,12 +49,12 @@ class State:
     feasible, objective : Vector or None, float
         Best feasible point known, and its objective.
     pool : Pool
-        What the vectors by edge share.
+        What the vectors share.
     certificate : Certificate or None
         Of the last complete pass.
     """
 
-    program: CycleProgram
+    program: Program
     y: Vector
     rows: ConstraintStore
     plan: dict[str, Any]
@@ -96,9 +116,9 @@ class Pass:
     worst : float
         The largest violation seen.
     relaxed : int
-        Arcs looked at.
+        Arcs, rows or sets looked at.
     certificate, point : Certificate and Vector, or None
-        If the search was complete: what it proves, and the feasible point it made.
+        If the search was complete: what it proves, and the point it made.
     """
 
     rows: Rows
@@ -125,6 +145,8 @@ class Problem:
         Value of the dual at the present duals.
     plan : State, Pass, float, float -> dict
         What the oracle does next, from the bounds before and after this iteration.
+    hopeless : State -> str or None
+        Why the run should be given up, as a status, if it should.
     """
 
     name: str
@@ -133,3 +155,4 @@ class Problem:
     forget: Callable[[State], int]
     bound: Callable[[State], float]
     plan: Callable[[State, Pass, float, float], dict[str, Any]]
+    hopeless: Callable[[State], str | None] = lambda state: None

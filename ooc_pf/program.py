@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .constraints import RowBlock
 from .graph import Graph, group_by, with_closers
-from .kernels.sweep import add_load
+from .kernels.sweep import add_load, project_rows
 from .pages import Pool, Vector, spans
+from .rows import RowBlock
 
 
 @dataclass(frozen=True)
@@ -182,6 +182,28 @@ class CycleProgram:
             total += float(np.sum((target - x) * (target + x) / inverse))
         return 0.5 * total - self.rhs * dual_sum - self.constant
 
+    # -- sweeps and storage ---------------------------------------------------------------------------------------
+
+    def project(self, block: RowBlock, y: Vector) -> float:
+        """Project onto every row of a block in turn; returns the largest correction."""
+        local, inverse = y.take(block.table), self.inverse.take(block.table)
+        moved = project_rows(block.start, block.index, block.dual, local, inverse, self.closing, self.rhs, 1)
+        y.put(block.table, local)
+        return moved
+
+    def charge(self, block: RowBlock, dual: np.ndarray) -> float:
+        """What a block adds to the sum of the duals."""
+        return float(dual.sum())
+
+    def clipped(self, block: RowBlock, dual: np.ndarray) -> np.ndarray:
+        """The nearest duals that are allowed."""
+        return np.maximum(dual, 0.0)
+
+    def changed(self) -> dict[str, Vector]:
+        """What a run changes of the program, for a generation to hold: pairs with a variable, the target of a step."""
+        found = {"pairs": Vector.of(self.pairs.unlisted.ravel())} if self.pairs else {}
+        return found | ({"target": self.target} if self.step is not None else {})
+
     def rebuild(self, duals: Iterable[tuple[RowBlock, np.ndarray]], out: Vector) -> None:
         """Write y into ``out`` from duals alone, blocks with a vector each: the invariant that every sweep keeps."""
         for first, part in out.spans():
@@ -230,8 +252,3 @@ def linear_bound(cost_and_load: Callable[[], Iterable[tuple[np.ndarray, np.ndarr
         best = max(best, value)
         low, high = (middle, high) if slope > 0.0 else (low, middle)
     return best
-
-
-def sum_duals(blocks: Iterable[RowBlock]) -> float:
-    """Sum of all duals."""
-    return sum(float(block.dual.sum()) for block in blocks)

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .constraints import RowBlock, Rows
+from .rows import RowBlock, Rows
 
+# Kinds of problems whose rows have keys: what a multiplier belongs to is then a row, or a set.
+KEYED = ("rows", "sets")
 RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
 
 
@@ -27,6 +29,10 @@ class Duals:
     values: np.ndarray
 
 
+def _increments(block: RowBlock) -> Iterable[tuple[int, np.ndarray]]:
+    return zip(block.key, np.split(block.coefficient, block.start[1:-1]), strict=True)
+
+
 @dataclass(frozen=True)
 class Result:
     """An answer with its certificate.
@@ -34,25 +40,28 @@ class Result:
     Attributes
     ----------
     x : array, or what the problem was given as
-        The best feasible point known; read when asked for if it is on disk.
+        The best feasible point known, read when asked for if it is on disk; of general rows and sets the iterate,
+        feasible up to ``violation``.
     objective : float
-        Its objective: an upper bound of the optimum.
+        Its objective: an upper bound of the optimum where the point is feasible.
     lower_bound : float
         Proven lower bound of the optimum.
     gap : float
-        (objective - lower_bound) / max(1, |lower_bound|).
+        |objective - lower_bound| / max(1, |lower_bound|).
     violation : float
         Largest violation of a constraint at the iterate when it was last checked completely; x itself violates none.
     status : str
-        "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback".
+        "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback"; of general rows
+        and sets also "infeasible" and "stalled".
     n_iter, n_active : int
         Iterations done in all, and rows remembered at the end.
     history : list of dict
         One record an iteration.
     blocks : callable
         Iterates over the remembered rows block by block, for those too many for `duals`.
-    duals : Duals
-        The remembered rows and their multipliers, read when asked for.
+    duals : Duals or dict
+        The remembered rows and their multipliers, read when asked for. Of general rows: the multiplier of each key; of
+        general sets: the increment of each set, over the variables it is about.
     workspace : Path or None
         Where the state is, if it is on disk.
     labels, cost, lp_lower_bound, certified_ratio, apriori_ratio, paper_ratio
@@ -64,6 +73,8 @@ class Result:
         Transport plan, for the problem that has one.
     zeros : int
         Weights of zero that were given and left out: such pairs count as not listed.
+    keyed : str or None
+        What the keys of the remembered rows number, where they do: "rows" or "sets".
     """
 
     read_x: Callable[[], Any] = field(repr=False)
@@ -86,6 +97,7 @@ class Result:
     read_nodes: Callable[[], np.ndarray | None] = field(default=lambda: None, repr=False)
     plan: Any = field(default=None, repr=False)
     zeros: int = 0
+    keyed: str | None = field(default=None, repr=False)
 
     @functools.cached_property
     def x(self) -> Any:
@@ -96,8 +108,12 @@ class Result:
         return self.read_nodes()
 
     @functools.cached_property
-    def duals(self) -> Duals:
+    def duals(self) -> Duals | dict[int, Any]:
         blocks = list(self.blocks())
+        if self.keyed == "rows":
+            return {int(k): float(z) for block in blocks for k, z in zip(block.key, block.dual, strict=True) if z}
+        if self.keyed == "sets":
+            return {int(k): q for block in blocks for k, q in _increments(block)}
         values = np.concatenate([block.dual for block in blocks]) if blocks else np.empty(0)
         return Duals(Rows.join([block.rows for block in blocks]), values)
 

@@ -31,22 +31,25 @@ from .parallel import cluster_client, count_workers, worker_pool
 from .persist import (
     MakeProgram,
     commit_answer,
+    commit_start,
     commit_stop,
     committer,
+    discard_run,
     load_edges,
+    load_point,
     load_program,
     load_state,
     open_result,
-    write_generation,
 )
 from .problem import Problem, State
 from .program import CycleProgram
 from .result import Result
-from .workspace import Workspace, create_workspace, flush
+from .workspace import Workspace, create_workspace
 
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
 # What a problem makes of its point: (edges, state, options, in a hurry) -> parts of the result.
 Finish = Callable[[Edges, State, dict[str, Any], bool], dict[str, Any]]
+Close = Callable[[Problem, State, str], Certificate | None]
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,9 @@ class Limits:
             raise InputError(f"max_iter must be a whole number from 0 on, found {self.max_iter!r}")
         if self.max_time is not None and not (isinstance(self.max_time, Real) and self.max_time >= 0):
             raise InputError(f"max_time must be a number of seconds, found {self.max_time!r}")
+
+    def monitor(self) -> Monitor:
+        return Monitor(progress=self.progress, callback=self.callback, max_time=self.max_time)
 
 
 def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights: Any, options: dict[str, Any],
@@ -140,21 +146,26 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     pool = Pool()
     program = _checked(make(edges, weights, None, pool))
     state = _first_state(program, ConstraintStore(budget.rows), options, pool)
-    monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
+    monitor = limits.monitor()
     with worker_pool(workers, processes=False) as threads, monitor.signals():
         oracle = NumbaOracle(program.graph, threads, workers)
         problem = cycle_problem(name, program, oracle, monitor, options)
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
         certificate = _close(problem, state, status)
-    bound = problem.bound(state)
     made = {"x": state.feasible}
     if finish:
         made = finish(edges, state, options, status == "interrupted")
     x = made.pop("x")
+    return make_result(problem, state, status, certificate, **made, read_x=lambda: edges.restore(x.whole),
+                       zeros=edges.zeros)  # fmt: skip
+
+
+def make_result(problem: Problem, state: State, status: str, certificate: Certificate | None, **made: Any) -> Result:
+    """What a run in memory has to show; ``made`` is what its problem adds."""
+    bound = problem.bound(state)
     return Result(
         **made,
-        read_x=lambda: edges.restore(x.whole),
         objective=state.objective,
         lower_bound=bound,
         gap=relative_gap(state.objective, bound),
@@ -164,7 +175,6 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
         n_active=len(state.rows),
         history=state.history,
         blocks=state.rows.blocks,
-        zeros=edges.zeros,
     )
 
 
@@ -228,16 +238,42 @@ def _solve_on_disk(name, workspace, make, kind, weights, options, limits, finish
         options = _settled(_as_held(workspace, options, limits), edges)
         workers = count_workers(limits.workers)
         budget = _budget(workspace.manifest["graph"]["nodes"], edges, options, workers, limits)
-        shutil.rmtree(workspace.scratch, ignore_errors=True)
-        pool = Pool(budget.vectors, workspace.scratch)
-        try:
-            monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
-            run_of = _Run(name, workspace, options, limits, finish, workers, budget, pool, monitor)
+        with scratch_pool(workspace, budget.vectors) as pool:
+            run_of = _Run(name, workspace, options, limits, finish, workers, budget, pool, limits.monitor())
             run_of.solve(make, weights)
-        finally:
-            pool.close()
-            shutil.rmtree(workspace.scratch, ignore_errors=True)
     return open_result(workspace)
+
+
+@contextlib.contextmanager
+def scratch_pool(workspace: Workspace, memory: int | None = None) -> Iterator[Pool]:
+    """A pool whose files are in a workspace, which keeps none of them."""
+    shutil.rmtree(workspace.scratch, ignore_errors=True)
+    pool = Pool(memory, workspace.scratch)
+    try:
+        yield pool
+    finally:
+        pool.close()
+        shutil.rmtree(workspace.scratch, ignore_errors=True)
+
+
+def run_committed(workspace: Workspace, problem: Problem, load: Callable[[], State], close: Close, *, tol: float,
+                  max_iter: int | None, monitor: Monitor) -> tuple[str, State]:  # fmt: skip
+    """Run from the committed state on, and commit how it ended; returns the status and the state then.
+
+    ``close`` brings a run that was stopped to a point it can show.
+    """
+    state = load()
+    if state.iteration:
+        monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
+    status = run(problem, state, tol=tol, max_iter=max_iter, monitor=monitor, commit=committer(workspace, state))
+    if status == "converged":
+        if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
+            workspace.commit(status=status, closing=None)
+        return status, state
+    if monitor.stop[0]:  # perhaps in the middle of an iteration
+        state = load()
+    commit_stop(workspace, problem, state, status, close(problem, state, status))
+    return status, state
 
 
 def _as_held(workspace: Workspace, options: dict[str, Any], limits: Limits) -> dict[str, Any]:
@@ -268,21 +304,16 @@ class _Run:
         weights = read_weights(weights, edges)
         options = {**self.options, "weights": None if weights is None else digest(weights)}
         program = self._prepare(make, edges, weights, options)
-        with self._session(program) as (problem, state):
-            if state.iteration:
-                self.monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
-            status = run(problem, state, tol=options["tol"], max_iter=self.limits.max_iter, monitor=self.monitor,
-                         commit=committer(workspace, state))  # fmt: skip
-            if status == "converged":
-                if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
-                    workspace.commit(status=status, closing=None)
-            else:
-                if self.monitor.stop[0]:  # perhaps in the middle of an iteration
-                    state = load_state(workspace, program, self.pool, self.budget.rows)
-                certificate = _close(problem, state, status)
-                commit_stop(workspace, problem, state, status, certificate)
+        with self._session(program) as problem:
+            status, state = run_committed(workspace, problem, lambda: self._load(program), _close, tol=options["tol"],
+                                          max_iter=self.limits.max_iter, monitor=self.monitor)  # fmt: skip
             if self.finish and not workspace.answer:
                 commit_answer(workspace, self.finish(edges, state, options, status == "interrupted"))
+
+    def _load(self, program: CycleProgram) -> State:
+        program, y = load_point(self.workspace, program, self.pool)
+        rows = ConstraintStore(self.budget.rows, self.pool)
+        return load_state(self.workspace, program, y, rows, self.pool)
 
     def _prepare(self, make: MakeProgram, edges: Edges, weights: Any, options: dict[str, Any]) -> CycleProgram:
         """Load the program, or build it on the first solve; refuse a workspace that holds another one."""
@@ -296,25 +327,12 @@ class _Run:
             return load_program(workspace, make, edges, self.pool)
         if held is not None and not restart:
             raise WorkspaceError(_difference(workspace, held, wanted))
-        # From here until the program is complete there is nothing to resume.
-        workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
-        shutil.rmtree(workspace.graph, ignore_errors=True)
+        discard_run(workspace)
         program = _checked(self._lay_out(make, edges, weights))
         if weights is not None:
             write_array(workspace.graph, "weight", weights)
-        flush(workspace.graph)
         state = _first_state(program, ConstraintStore(), options, self.pool)
-        workspace.commit(
-            write_generation=lambda group: write_generation(group, state),
-            problem=wanted,
-            status="running",
-            plan=state.plan,
-            certificate=None,
-            objective=None,
-            closing=None,
-            lower_bound=program.bound(state.y, 0.0),
-            n_active=0,
-        )
+        commit_start(workspace, wanted, state, program.bound(state.y, 0.0))
         state.y.close()
         return program
 
@@ -329,11 +347,10 @@ class _Run:
         return make(edges, weights, Graph.read(group, self.pool), self.pool)
 
     @contextlib.contextmanager
-    def _session(self, program: CycleProgram) -> Iterator[tuple[Problem, State]]:
-        """The problem and the state to go on from, with workers to serve them."""
+    def _session(self, program: CycleProgram) -> Iterator[Problem]:
+        """The problem, with workers to serve it."""
         workspace = self.workspace
         options = workspace.manifest["problem"]["options"]
-        state = load_state(workspace, program, self.pool, self.budget.rows)
         processes = options["oracle"] == "igraph"
         with (
             worker_pool(self.workers, processes=processes) as workers,
@@ -346,15 +363,19 @@ class _Run:
                 oracle = NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             if client is not None:
                 oracle = ClusterOracle(oracle, workspace.graph, (program.closing, program.rhs), client)
-            yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation), state
+            yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation)
+
+
+def changes(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """What differs between the options of two calls, for an error message."""
+    return "; ".join(f"{k}: {then.get(k)!r} then, {now[k]!r} now" for k in now if then.get(k) != now[k])
 
 
 def _difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
     then = {"problem": held["name"], **held["options"]}
     now = {"problem": wanted["name"], **wanted["options"]}
-    changed = [f"{k}: {then.get(k)!r} then, {now.get(k)!r} now" for k in now if then.get(k) != now[k]]
     return (
-        f"{workspace.path} holds progress made with other options ({'; '.join(changed)}). Ways out: `ooc-pf resume "
+        f"{workspace.path} holds progress made with other options ({changes(then, now)}). Ways out: `ooc-pf resume "
         f"{workspace.path}` goes on with the options it has (`--tol` may change there), `solve --restart` discards its "
         "progress (restart=True in Python), or convert into a new workspace"
     )

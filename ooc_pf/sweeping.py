@@ -9,11 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .constraints import TRAIL, RowBlock
-from .kernels.sweep import project_rows
 from .oracle import SearchStopped
-from .problem import State
-from .program import sum_duals
+from .problem import State, total_charge
+from .rows import TRAIL, RowBlock
 
 
 def sweep_round(state: State, stop: np.ndarray) -> float:
@@ -22,7 +20,6 @@ def sweep_round(state: State, stop: np.ndarray) -> float:
     ``stop`` (uint8[1]), once set, ends it with SearchStopped: y and the duals then belong together, but to no
     iteration.
     """
-    program = state.program
     for block in state.rows.blocks():
         block.trail[0] = block.dual
     residual = 0.0
@@ -31,11 +28,8 @@ def sweep_round(state: State, stop: np.ndarray) -> float:
         for block in state.rows.blocks():
             if stop[0]:
                 raise SearchStopped
-            y, inverse = state.y.take(block.table), program.inverse.take(block.table)
-            moved = project_rows(block.start, block.index, block.dual, y, inverse, program.closing, program.rhs, 1)
-            state.y.put(block.table, y)
+            residual = max(residual, state.program.project(block, state.y))
             block.trail[step] = block.dual
-            residual = max(residual, moved)
     _extrapolate(state)
     return residual
 
@@ -43,9 +37,10 @@ def sweep_round(state: State, stop: np.ndarray) -> float:
 def _extrapolate(state: State) -> None:
     program = state.program
     gram = np.zeros((TRAIL - 1, TRAIL - 1))
-    for block in state.rows.blocks():
-        steps = np.diff(block.trail, axis=0)
-        gram += steps @ steps.T
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in state.rows.blocks():
+            steps = np.diff(block.trail, axis=0)
+            gram += steps @ steps.T
     mixture = _mixture(gram)
     if mixture is None:
         return
@@ -55,14 +50,14 @@ def _extrapolate(state: State) -> None:
     def duals() -> Iterator[tuple[RowBlock, np.ndarray]]:
         nonlocal total
         for block in state.rows.blocks():
-            dual = np.maximum(mixture @ block.trail[1:], 0.0)
-            total += float(dual.sum())
+            dual = program.clipped(block, mixture @ block.trail[1:])
+            total += program.charge(block, dual)
             yield block, dual
 
     y = state.rebuilt(duals())
-    if program.dual(y, total) > program.dual(state.y, sum_duals(state.rows.blocks())):
+    if program.dual(y, total) > program.dual(state.y, total_charge(program, state.rows)):
         for block in state.rows.blocks():
-            block.dual[:] = np.maximum(mixture @ block.trail[1:], 0.0)
+            block.dual[:] = program.clipped(block, mixture @ block.trail[1:])
         state.adopt(y)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .arrays import read_parts
 from .budget import share_out
-from .constraints import ConstraintStore, RowBlock
+from .constraints import ConstraintStore
 from .cycles import freeze, look
 from .errors import WorkspaceError
 from .external import build_external_graph
@@ -22,7 +22,9 @@ from .oracle import NumbaOracle, count_blocks
 from .pages import Pool, Vector, spans
 from .parallel import count_workers, worker_pool
 from .persist import MakeProgram, load_edges, load_point, load_program
-from .program import CycleProgram, nonnegative, sum_duals
+from .problem import total_charge
+from .program import CycleProgram, nonnegative
+from .rows import RowBlock
 from .workspace import Workspace
 
 TOLERANCE = 1e-9  # relative; rounding in a long run stays far below
@@ -39,6 +41,14 @@ def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, worke
         check = _Check(workspace, make, oracle, workers, memory, Path(folder))
         stack.callback(check.pool.close)
         return check.report()
+
+
+def require(holds: bool, workspace: Workspace, problem: str) -> None:
+    """Refuse a workspace of which something does not hold."""
+    if not holds:
+        raise WorkspaceError(
+            f"{workspace.path}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
+        )
 
 
 class _Check:
@@ -67,7 +77,7 @@ class _Check:
             self._require(_are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
         drift, scale = self._drift(program, rows, y), 1.0 + program.magnitude
         self._require(drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
-        report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, sum_duals(rows.blocks()))}
+        report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, total_charge(program, rows))}
         self._agree(report["lower_bound"], manifest["lower_bound"], "lower bound")
         y.close()
         if workspace.feasible:
@@ -91,10 +101,7 @@ class _Check:
         return {"objective": objective, "violation_of_x": violation}
 
     def _require(self, holds: bool, problem: str) -> None:
-        if not holds:
-            raise WorkspaceError(
-                f"{self.workspace.path}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
-            )
+        require(holds, self.workspace, problem)
 
     def _agree(self, found: float, claimed: float, what: str) -> None:
         near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.constraints import ConstraintStore, Rows
+from ooc_pf.constraints import ConstraintStore
 from ooc_pf.cycles import freeze
 from ooc_pf.inputs import Edges
 from ooc_pf.kernels.paths import UNLIMITED
@@ -17,6 +17,7 @@ from ooc_pf.pages import Pool, Vector
 from ooc_pf.parallel import worker_pool
 from ooc_pf.problem import State
 from ooc_pf.problems.clustering import clustering_program
+from ooc_pf.rows import Rows
 from tests import naive
 from tests.conftest import assert_same_bits
 

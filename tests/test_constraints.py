@@ -1,5 +1,7 @@
 """The store of rows: what is appended stays until its dual is zero, wherever it is kept."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,9 +9,10 @@ from hypothesis import strategies as st
 
 from ooc_pf import constraints
 from ooc_pf.arrays import read_array, write_array
-from ooc_pf.constraints import ConstraintStore, Rows
+from ooc_pf.constraints import ConstraintStore
 from ooc_pf.errors import WorkspaceError
 from ooc_pf.pages import Pool
+from ooc_pf.rows import Rows
 
 
 def ragged(rows):
@@ -78,3 +81,54 @@ def test_impossible_rows_are_refused(tmp_path):
     write_array(tmp_path / "rows", "dual", wrong)
     with pytest.raises(WorkspaceError, match="stored rows are damaged"):
         ConstraintStore().read(tmp_path / "rows", 6)
+
+
+def general(rng, rows):
+    """Random general rows over 12 variables, with numbers as keys."""
+    length = rng.integers(1, 5, rows)
+    start = np.concatenate(([0], np.cumsum(length)))
+    index = np.concatenate([rng.permutation(12)[:k] for k in length]).astype(np.int32)
+    key = rng.permutation(30)[:rows].astype(np.uint64)
+    return Rows(start, index, rng.normal(size=len(index)), rng.normal(size=rows), rng.random(rows) < 0.3, key)
+
+
+@pytest.mark.parametrize("forgets", ["inactive", "all", "never"])
+def test_general_rows_come_back_as_they_were(forgets, tmp_path, monkeypatch, rng):
+    """What is forgotten and kept, against a dictionary by key; on disk, in scratch and in memory."""
+    monkeypatch.setattr(constraints, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(constraints, "BLOCK_ENTRIES", 9)
+    for memory in (None, 2500):
+        store = ConstraintStore(memory, Pool(None, tmp_path / "scratch"), forgets=forgets)
+        duals: dict[int, float] = {}
+        for step in range(4):
+            rows = general(rng, 9)
+            store.append(rows)
+            duals = {int(k): duals.get(int(k), 0.0) for k in [*duals, *rows.key]}
+            at_hand = set()
+            for block in store.blocks():
+                assert {int(k): z for k, z in zip(block.key, block.dual)}.items() <= duals.items()
+                at_hand |= set(block.key[np.diff(block.start) > 0].tolist())
+                block.dual[:] = np.where(rng.random(len(block.dual)) < 0.4, 0.0, rng.random(len(block.dual)))
+                duals |= {int(k): float(z) for k, z in zip(block.key, block.dual)}
+            assert at_hand == (set(rows.key.tolist()) if forgets == "all" else set(duals))
+            store.forget()
+            if forgets != "never":
+                duals = {k: z for k, z in duals.items() if z}
+            assert sorted(store.keys().tolist()) == sorted(duals)
+            group = tmp_path / f"{memory}-{step}"
+            store.write(group)
+            again = ConstraintStore(forgets=forgets).read(group, 12)
+            assert {int(k): z for b in again.blocks() for k, z in zip(b.key, b.dual)} == duals
+            if forgets == "all":
+                assert sum(len(block.index) for block in again.blocks()) == 0
+
+
+def test_content_identifies_rows_without_a_number(rng):
+    rows = general(rng, 9)
+    plain = Rows(rows.start, rows.edges, rows.coefficient, rows.rhs, rows.equality)
+    order = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in zip(rows.start[:-1], rows.start[1:])])
+    turned = Rows(rows.start, rows.edges[order], rows.coefficient[order], rows.rhs, rows.equality)
+    assert np.array_equal(plain.keys(), turned.keys())
+    assert len(np.unique(plain.keys())) == 9
+    for change in ({"rhs": rows.rhs + 1}, {"equality": ~rows.equality}, {"coefficient": rows.coefficient * 2}):
+        assert not np.isin(replace(plain, **change).keys(), plain.keys()).any()

@@ -1,6 +1,7 @@
 """What the README says can be typed in works as it stands there."""
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 
@@ -29,3 +30,14 @@ def test_the_test_command_is_the_one_of_the_checks():
     command = re.search(r"<!-- test-command -->\n```sh\n(.*)\n```", README).group(1)
     assert command.startswith("python")
     assert "pytest" in command
+
+
+def test_a_problem_of_ones_own_is_solved_as_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"<!-- own-problem -->\n```python\n(.*?)```", README, re.DOTALL).group(1)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 20
+    Path("own.py").write_text(code)
+    for _ in range(2):
+        result = runpy.run_path("own.py")["result"]
+        assert result.converged and result.gap <= 1e-9
+        assert abs(result.x.sum() - 1.0) < 1e-8 and result.x.max() <= 0.02 + 1e-8

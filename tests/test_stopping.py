@@ -1,5 +1,6 @@
 """Requests to stop act inside a long pass, and leave a state that resumes to the same bits."""
 
+import itertools
 import os
 import signal
 import threading
@@ -9,7 +10,10 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
+from ooc_pf import constraints, program
+from ooc_pf.general.rowprogram import RowProgram
 from ooc_pf.oracle import NumbaOracle
+from ooc_pf.problems import convex
 from tests.conftest import assert_same_bits, communities
 
 
@@ -48,22 +52,24 @@ def only_complete(*_):
     return {"keep_paths": 1, "promise": 3.0, "stages": stages, "most_blocks": 1 << 20, "most_rows": 1 << 20}
 
 
-def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, monkeypatch):
-    graph = communities(rng, 300, 10, signed=True)
-    whole = pf.correlation_clustering(graph, tol=1e-4)
-    from ooc_pf import sweeping
+def interrupting(project):
+    """The same function, during which Ctrl-C is pressed now and then."""
+    calls = itertools.count(1)
 
-    calls, project = [], sweeping.project_rows
-
-    def interrupted_now_and_then(*args):
-        calls.append(1)
-        if len(calls) % 37 == 20:
+    def called(*args):
+        if next(calls) % 37 == 20:
             os.kill(os.getpid(), signal.SIGINT)
         return project(*args)
 
+    return called
+
+
+def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, monkeypatch):
+    graph = communities(rng, 300, 10, signed=True)
+    whole = pf.correlation_clustering(graph, tol=1e-4)
     path = tmp_path / "run.pf"
     with monkeypatch.context() as patch:
-        patch.setattr(sweeping, "project_rows", interrupted_now_and_then)
+        patch.setattr(program, "project_rows", interrupting(program.project_rows))
         result = pf.correlation_clustering(graph, tol=1e-4, workspace=path)
         assert result.status == "interrupted"
         assert pf.verify(path)["rows"] == result.n_active
@@ -73,3 +79,31 @@ def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, m
     assert stops > 1
     result = pf.resume(path)
     assert_same_bits(whole, result)
+
+
+@pytest.mark.parametrize("kind", ["rows", "sets"])
+def test_stopping_within_general_sweeps_loses_no_bits(kind, rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(constraints, "BLOCK_ROWS", 4)  # many blocks, many moments to stop at
+    A, b = rng.normal(size=(60, 8)), np.full(60, 0.4)
+    objective, path = pf.objectives.quadratic(2 * rng.normal(size=8)), tmp_path / "run.pf"
+
+    def solve(**options):
+        if kind == "rows":
+            return pf.project_and_forget(objective, (A, b), tol=1e-9, forget="never", **options)
+        sets = [pf.sets.halfspace(a, h) for a, h in zip(A, b, strict=True)]
+        return pf.project_onto_sets(objective, sets, tol=1e-9, **options)
+
+    whole = solve()
+    owner, name = (RowProgram, "project") if kind == "rows" else (convex._Family, "step")
+    pressed = interrupting(getattr(owner, name))
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, pressed)
+        result, stops = solve(workspace=path), 1
+        while result.status == "interrupted" and stops < 5:
+            assert pf.verify(path)["rows"] == result.n_active
+            result, stops = solve(workspace=path), stops + 1
+    assert stops > 1
+    result = solve(workspace=path)
+    assert result.converged
+    assert np.array_equal(result.x, whole.x)
+    assert (result.lower_bound, result.n_iter) == (whole.lower_bound, whole.n_iter)

@@ -27,6 +27,46 @@ def row_keys(row_start, entries):
 
 
 @kernel
+def general_keys(row_start, entries, coefficient, rhs, equality):
+    """One uint64 a row, the same for the same terms in any order, right-hand side and kind.
+
+    ``coefficient`` and ``rhs`` are the bits of the numbers, as uint64.
+    """
+    keys = np.empty(len(row_start) - 1, np.uint64)
+    for row in range(len(keys)):
+        key = _mix(_mix(rhs[row]) + np.uint64(equality[row]))
+        for k in range(row_start[row], row_start[row + 1]):
+            key += _mix(_mix(entries[k]) ^ coefficient[k])
+        keys[row] = key
+    return keys
+
+
+@kernel
+def measure_rows(row_start, entries, coefficient, rhs, x):
+    """``<a, x> - rhs`` of every row, and the sum of the sizes of its terms, by which rounding is judged."""
+    excess, size = np.empty(len(rhs)), np.empty(len(rhs))
+    for row in range(len(rhs)):
+        total, terms = -rhs[row], abs(rhs[row])
+        for k in range(row_start[row], row_start[row + 1]):
+            term = coefficient[k] * x[entries[k]]
+            total += term
+            terms += abs(term)
+        excess[row], size[row] = total, terms
+    return excess, size
+
+
+@kernel
+def find_repeated(row_start, entries, mark):
+    """The first row that has a variable twice, or -1; ``mark`` is int64 by variable, filled with -1."""
+    for row in range(len(row_start) - 1):
+        for k in range(row_start[row], row_start[row + 1]):
+            if mark[entries[k]] == row:
+                return row
+            mark[entries[k]] = row
+    return -1
+
+
+@kernel
 def keep_rows(row_start, entries, keep):
     """The rows marked in ``keep``, packed: ``(row_start, entries)``."""
     rows = entry = 0

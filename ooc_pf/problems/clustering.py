@@ -18,8 +18,8 @@ from ..graph import Graph, build_complete_graph, build_graph
 from ..inputs import Edges
 from ..pages import Pool, Vector
 from ..persist import MakeProgram
-from ..problem import State
-from ..program import CycleProgram, Pairs, linear_bound, sum_duals
+from ..problem import State, total_charge
+from ..program import CycleProgram, Pairs, linear_bound
 from ..result import Result
 from ..rounding import round_clusters, round_in_passes
 from ..solving import Limits, solve_cycles
@@ -167,7 +167,7 @@ def finish_clustering(edges: Edges, state: State, options: dict[str, Any], hurry
     """Bounds and ratios from the multipliers and the best feasible f; and clusters, unless there is no time."""
     gamma, f = options["gamma"], state.feasible
     unit = (gamma or PROXIMAL_GAMMA) / 2.0
-    bound = linear_bound(lambda: state.program.cost_and_load(state.y, unit), sum_duals(state.rows.blocks()))
+    bound = linear_bound(lambda: state.program.cost_and_load(state.y, unit), total_charge(state.program, state.rows))
     x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)
     made = {"x": x, "lp_lower_bound": bound}
     if gamma is not None:

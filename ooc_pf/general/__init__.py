@@ -1,0 +1,1 @@
+"""Problems given by functions: general rows and convex sets under any Bregman objective."""

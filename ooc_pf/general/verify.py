@@ -1,0 +1,34 @@
+"""Check a workspace of general rows or sets, as far as that goes without its functions."""
+
+from typing import Any
+
+import numpy as np
+
+from ..arrays import read_array
+from ..constraints import ConstraintStore
+from ..verify import TOLERANCE, require
+from ..workspace import Workspace
+from .rowprogram import add_loads
+
+
+def verify_general(workspace: Workspace) -> dict[str, Any]:
+    """Check every chunk, every row, and that y follows from the start and the duals.
+
+    Of a run that keeps only the duals of its rows the last cannot be checked.
+    """
+    if workspace.manifest["problem"] is None:
+        return {}
+    start, y = read_array(workspace.graph, "start"), read_array(workspace.generation, "y")
+    require(len(y) == len(start), workspace, "y does not have an entry for each variable")
+    rows = ConstraintStore().read(workspace.generation / "rows", len(start))
+    report: dict[str, Any] = {"rows": len(rows)}
+    if workspace.manifest["problem"]["options"].get("forget") != "all":
+        load = add_loads(((block, block.dual) for block in rows.blocks()), len(start))
+        report["drift"] = float(np.abs(y - start + load).max(initial=0.0))
+        scale = 1.0 + float(np.abs(start).max(initial=0.0)) + float(np.abs(load).max(initial=0.0))
+        drifted = f"y does not follow from the duals: they differ by {report['drift']:.2e}"
+        require(report["drift"] <= TOLERANCE * scale, workspace, drifted)
+    if workspace.feasible:
+        x = read_array(workspace.feasible, "x")
+        require(len(x) == len(start) and bool(np.isfinite(x).all()), workspace, "the stored x is not a point")
+    return report
