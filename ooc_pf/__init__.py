@@ -6,6 +6,7 @@ from .edgelist import convert
 from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
 from .export import export
 from .problems.clustering import correlation_clustering
+from .problems.dissimilarities import random_dissimilarities
 from .problems.nearness import metric_nearness
 from .problems.wang import wang_weights
 from .result import Result
@@ -24,6 +25,7 @@ __all__ = [
     "export",
     "metric_nearness",
     "open",
+    "random_dissimilarities",
     "resume",
     "solve",
     "verify",

@@ -1,6 +1,7 @@
 """A run on a workspace: its program and state, read and committed."""
 
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from .arrays import open_array, read_array, read_labels, write_array, write_parts
 from .certificate import Certificate, relative_gap
 from .constraints import ConstraintStore, read_blocks
+from .engine import Commit
 from .errors import WorkspaceError
 from .graph import Graph, read_vector
 from .inputs import Edges
@@ -21,6 +23,7 @@ from .result import Result
 from .workspace import Workspace
 
 LARGE = (np.ndarray, Vector)
+Write = Callable[[Path, State], None]
 MakeProgram = Callable[[Edges, Any, Graph | None, Pool], CycleProgram]
 
 
@@ -96,8 +99,31 @@ def write_generation(group: Path, state: State) -> None:
     state.rows.write(group / "rows")
 
 
-def committer(workspace: Workspace, state: State) -> Callable[[State, dict[str, Any], str], None]:
-    """The engine's commit for a workspace."""
+def discard_run(workspace: Workspace) -> None:
+    """Drop the run a workspace holds: until `commit_start` there is nothing to resume."""
+    workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
+    shutil.rmtree(workspace.graph, ignore_errors=True)
+
+
+def commit_start(
+    workspace: Workspace, problem: dict[str, Any], state: State, bound: float, write: Write = write_generation
+) -> None:
+    """Make ``state`` the beginning of a run."""
+    workspace.commit(
+        write_generation=lambda group: write(group, state),
+        problem=problem,
+        status="running",
+        plan=state.plan,
+        certificate=None,
+        objective=None,
+        closing=None,
+        lower_bound=bound,
+        n_active=0,
+    )
+
+
+def committer(workspace: Workspace, state: State, write: Write = write_generation) -> Commit:
+    """The engine's commit for a workspace; ``write(group, state)`` fills a generation."""
     written = state.feasible
 
     def commit(state: State, record: dict[str, Any], status: str) -> None:
@@ -107,7 +133,7 @@ def committer(workspace: Workspace, state: State) -> Callable[[State, dict[str, 
         moved = record.get("sweeps") or record["added"]
         workspace.commit(
             record,
-            write_generation=(lambda group: write_generation(group, state)) if moved else None,
+            write_generation=(lambda group: write(group, state)) if moved else None,
             write_feasible=fresh and (lambda group: write_vector(group, "x", fresh)),
             status=status,
             iteration=state.iteration,

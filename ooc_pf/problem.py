@@ -16,6 +16,9 @@ from .program import CycleProgram
 class State:
     """All that changes during a run; what a generation stores.
 
+    On a complete graph given as a table, program, y, rows and feasible point are those of the `dense` package, which
+    come in tiles.
+
     Attributes
     ----------
     program : CycleProgram

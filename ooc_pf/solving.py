@@ -31,13 +31,14 @@ from .parallel import cluster_client, count_workers, worker_pool
 from .persist import (
     MakeProgram,
     commit_answer,
+    commit_start,
     commit_stop,
     committer,
+    discard_run,
     load_edges,
     load_program,
     load_state,
     open_result,
-    write_generation,
 )
 from .problem import Problem, State
 from .program import CycleProgram
@@ -78,7 +79,7 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
     Their "settings" are given as a function of whether the graph is laid out for disk; None: it cannot be.
     """
     limits.check()
-    _check_options(options)
+    check_options(options)
     options = {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
     if is_path(graph):
         if limits.workspace is not None and Path(limits.workspace) != Path(graph):
@@ -114,7 +115,8 @@ def _settled(options: dict[str, Any], edges: int) -> dict[str, Any]:
     return {**options, "external": bool(external), "settings": settings}
 
 
-def _check_options(options: dict[str, Any]) -> None:
+def check_options(options: dict[str, Any]) -> None:
+    """Refuse options that no problem over cycles or triangles can use."""
     check_tol(options["tol"])
     if options["oracle"] not in ("numba", "igraph"):
         raise InputError(f"oracle must be 'numba' or 'igraph', found {options['oracle']!r}")
@@ -146,7 +148,7 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
         problem = cycle_problem(name, program, oracle, monitor, options)
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
-        certificate = _close(problem, state, status)
+        certificate = settle(problem, state, status)
     bound = problem.bound(state)
     made = {"x": state.feasible}
     if finish:
@@ -187,7 +189,7 @@ def _checked(program: CycleProgram) -> CycleProgram:
     return program
 
 
-def _close(problem: Problem, state: State, status: str) -> Certificate | None:
+def settle(problem: Problem, state: State, status: str) -> Certificate | None:
     """Make sure a run that stopped early has a feasible point: look once more if there is time, or take a plain one."""
     certificate = state.certificate
     if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
@@ -279,7 +281,7 @@ class _Run:
             else:
                 if self.monitor.stop[0]:  # perhaps in the middle of an iteration
                     state = load_state(workspace, program, self.pool, self.budget.rows)
-                certificate = _close(problem, state, status)
+                certificate = settle(problem, state, status)
                 commit_stop(workspace, problem, state, status, certificate)
             if self.finish and not workspace.answer:
                 commit_answer(workspace, self.finish(edges, state, options, status == "interrupted"))
@@ -295,26 +297,14 @@ class _Run:
         if held == wanted and not restart:
             return load_program(workspace, make, edges, self.pool)
         if held is not None and not restart:
-            raise WorkspaceError(_difference(workspace, held, wanted))
-        # From here until the program is complete there is nothing to resume.
-        workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
-        shutil.rmtree(workspace.graph, ignore_errors=True)
+            raise WorkspaceError(difference(workspace, held, wanted))
+        discard_run(workspace)
         program = _checked(self._lay_out(make, edges, weights))
         if weights is not None:
             write_array(workspace.graph, "weight", weights)
         flush(workspace.graph)
         state = _first_state(program, ConstraintStore(), options, self.pool)
-        workspace.commit(
-            write_generation=lambda group: write_generation(group, state),
-            problem=wanted,
-            status="running",
-            plan=state.plan,
-            certificate=None,
-            objective=None,
-            closing=None,
-            lower_bound=program.bound(state.y, 0.0),
-            n_active=0,
-        )
+        commit_start(workspace, wanted, state, program.bound(state.y, 0.0))
         state.y.close()
         return program
 
@@ -349,7 +339,8 @@ class _Run:
             yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation), state
 
 
-def _difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
+def difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What to tell someone whose workspace holds a run with other options."""
     then = {"problem": held["name"], **held["options"]}
     now = {"problem": wanted["name"], **wanted["options"]}
     changed = [f"{k}: {then.get(k)!r} then, {now.get(k)!r} now" for k in now if then.get(k) != now[k]]

@@ -36,6 +36,7 @@ LAYERS = [
         "rounding",
         "result",
         "persist",
+        "dense",
         "solving",
         "verify",
     ],
