@@ -122,8 +122,8 @@ def test_only_decreasing_is_the_closure(table):
 
 
 def test_only_increasing_where_duals_drift():
-    """Two hundred points whose duals wander at constant speed: plain sweeps would take tens of thousands."""
-    d = np.abs(pf.random_dissimilarities(200, "I", seed=0))
+    """Points whose duals wander at constant speed: plain sweeps would take tens of thousands."""
+    d = np.abs(pf.random_dissimilarities(120, "I", seed=0))
     result = pf.metric_nearness(d, lower=d, tol=1e-9, max_iter=400)
     assert result.converged
     assert (result.x >= d - 1e-12 * d.max()).all()
@@ -207,7 +207,7 @@ def run_until_killed(path):
     pf.resume(path, workers=2)
 
 
-@pytest.mark.parametrize("least", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("least", [2, pytest.param(40, marks=pytest.mark.slow)])
 def test_kill_at_random_moments_loses_nothing(table, tmp_path, least):
     path = tmp_path / "run.pf"
     pf.metric_nearness(table, tol=1e-9, workspace=path, max_iter=0)

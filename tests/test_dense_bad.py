@@ -11,10 +11,21 @@ from ooc_pf import arrays
 from tests.test_dense import LIMITED
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A workspace with a finished run, in small tiles."""
+    path = tmp_path_factory.mktemp("dense") / "run.pf"
+    upper = np.triu(np.random.default_rng(7).uniform(0.2, 3.0, (30, 30)), 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ooc_pf.dense.solving.choose_side", lambda nodes: 8)
+        pf.metric_nearness(upper + upper.T, tol=1e-9, workspace=path, weights=np.full(435, 2.0), **LIMITED)
+    return path
+
+
 @pytest.fixture
-def solved(table, tmp_path, small_tiles):
-    pf.metric_nearness(table, tol=1e-9, workspace=tmp_path / "run.pf", weights=np.full(435, 2.0), **LIMITED)
-    return tmp_path / "run.pf"
+def solved(finished, tmp_path):
+    """One to damage."""
+    return shutil.copytree(finished, tmp_path / "run.pf")
 
 
 def test_a_sound_workspace_verifies_by_both_engines(solved):
