@@ -327,6 +327,9 @@ def test_a_budget_too_small_names_the_least_that_will_do(table, tmp_path):
             pf.metric_nearness(table, memory="1MB", **options)
         least = int(str(caught.value).rsplit("is ", 1)[1].split(" ")[0].replace(",", ""))
         assert pf.metric_nearness(table, memory=least, **options).converged
+    with pytest.raises(pf.BudgetError):
+        pf.metric_nearness(tmp_path / "run.pf", memory="1MB", restart=True)
+    assert pf.open(tmp_path / "run.pf").converged
 
 
 def test_external_and_client_are_for_lists_of_edges(table, tmp_path):

@@ -220,8 +220,9 @@ class _Run:
         """Load the program, or write down what it is made of on the first solve."""
         workspace, tiling, options = self.workspace, self.tiling, self.options
         crew = Crew(self.crew.pool)  # nothing to stop with yet
-        if workspace.manifest["problem"] is not None:
+        if workspace.manifest["problem"] is not None and not (extras and self.limits.restart):
             return load_dense(workspace, tiling, self.pool, crew)
+        discard_run(workspace)
         check_ends(workspace, tiling)
         workspace.graph.mkdir(exist_ok=True)
         for name, what in OPTIONS.items():
@@ -267,9 +268,7 @@ def _wanted(workspace: Workspace, extras: dict[str, Any], options: dict[str, Any
     tiling = Tiling(nodes, settings.get("side") or choose_side(nodes))
     marks = {name: _mark(read_option(extras[name], tiling, what)) for name, what in OPTIONS.items()}
     wanted = {**options, **marks, "settings": settings}
-    if held is None or restart:
-        discard_run(workspace)
-    elif held != _problem(wanted):
+    if held is not None and not restart and held != _problem(wanted):
         raise WorkspaceError(difference(workspace, held, _problem(wanted)))
     return wanted
 
