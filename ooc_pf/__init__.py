@@ -8,6 +8,7 @@ from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, W
 from .export import export
 from .problems.clustering import correlation_clustering
 from .problems.convex import project_onto_sets
+from .problems.dissimilarities import random_dissimilarities
 from .problems.linear import project_and_forget
 from .problems.nearness import metric_nearness
 from .problems.wang import wang_weights
@@ -31,6 +32,7 @@ __all__ = [
     "oracles",
     "project_and_forget",
     "project_onto_sets",
+    "random_dissimilarities",
     "resume",
     "sets",
     "solve",

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from .arrays import read_array
+from .dense.solving import holds_dense, open_dense, resume_dense
+from .dense.verify import verify_dense
 from .errors import InputError, WorkspaceError
 from .general.verify import verify_general
 from .pages import Pool
@@ -12,7 +14,7 @@ from .persist import MakeProgram, load_edges, open_result
 from .problems.clustering import clustering_program, correlation_clustering
 from .problems.nearness import metric_nearness, nearness_program
 from .result import KEYED, Result
-from .solving import check_tol
+from .solving import Limits, check_tol
 from .verify import verify_cycles
 from .workspace import Workspace, read_steadily
 
@@ -62,6 +64,8 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
         with place.locked():
             held = _held_problem(place)
             place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}})
+    if holds_dense(place):
+        return resume_dense(place, Limits(**limits))
     stored = {**_held_problem(place)["options"]}
     stored.pop("settings")
     if stored.pop("weights") is not None:
@@ -71,7 +75,7 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
 
 def open_workspace(workspace: str | Path) -> Result:
     """What the run in a workspace has found so far; changes nothing."""
-    return read_steadily(workspace, open_result)
+    return read_steadily(workspace, lambda place: (open_dense if holds_dense(place) else open_result)(place))
 
 
 def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None = None,
@@ -91,8 +95,11 @@ def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None
             load_edges(place, Pool())
             return {"status": place.manifest["status"]}
         held = _held_problem(place)
-        make = PROGRAMS[held["name"]](held["options"])
-        report = verify_cycles(place, make, oracle=oracle, workers=workers, memory=memory)
+        if holds_dense(place):
+            report = verify_dense(place, oracle=oracle, workers=workers, memory=memory)
+        else:
+            make = PROGRAMS[held["name"]](held["options"])
+            report = verify_cycles(place, make, oracle=oracle, workers=workers, memory=memory)
         return {"status": place.manifest["status"], **report}
 
     return read_steadily(workspace, check)

@@ -48,12 +48,12 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, external: bo
     if not external:
         shared = (200 + 40) * edges + (8 + 12 * settings.get("trees", 0)) * nodes
         least = shared + workers * (48 * nodes + 2 * MIB) + 16 * MIB
-        _refuse_below(least, budget, memory, "; external=True lays the graph out for disk and needs less")
+        refuse_below(least, budget, memory, "; external=True lays the graph out for disk and needs less")
         return Budget(rows=budget - least + 16 * MIB)
     found = 64 * settings["most_rows"]
     fixed = 72 * nodes + workers * (48 * nodes + 2 * MIB) + 28 * MIB + found
     least = fixed + LEAST_POOL + LEAST_ROWS + workers * LEAST_SLOTS * ARC_PAGE
-    _refuse_below(least, budget, memory, "")
+    refuse_below(least, budget, memory)
     left = budget - fixed
     if left >= PER_EDGE * edges + LEAST_ROWS:
         return Budget(rows=left - PER_EDGE * edges, build=left // 2)
@@ -69,10 +69,11 @@ def share_out_rows(memory: Any, *, variables: int, dense: int) -> Budget:
     if budget is None:
         return Budget()
     fixed = PER_VARIABLE * variables + dense + SCAN
-    _refuse_below(fixed + LEAST_GENERAL, budget, memory, "")
+    refuse_below(fixed + LEAST_GENERAL, budget, memory)
     return Budget(rows=budget - fixed)
 
 
-def _refuse_below(least: int, budget: int, memory: Any, hint: str) -> None:
+def refuse_below(least: int, budget: int, memory: Any, hint: str = "") -> None:
+    """Refuse a budget that cannot do, with the least that will."""
     if budget < least:
         raise BudgetError(f"memory={memory!r} is too small here; the least that will do is {least:,} bytes{hint}")

@@ -105,16 +105,18 @@ class Pool:
     def read(self, file: int, offset: int, count: int, dtype: np.dtype) -> np.ndarray:
         """Elements of a file; what was never written is zero."""
         values = np.zeros(count, dtype)
-        got = os.preadv(self._files[file], [memoryview(values).cast("B")], offset)
-        self.read_bytes += got
+        got = os.preadv(self._files[file], [values.view(np.uint8)], offset)
+        with self._lock:
+            self.read_bytes += got
         return values
 
     def write(self, file: int, offset: int, values: np.ndarray) -> None:
-        data = memoryview(np.ascontiguousarray(values)).cast("B")
+        data = memoryview(np.ascontiguousarray(values).ravel().view(np.uint8))
         while data:
             done = os.pwrite(self._files[file], data, offset)
             data, offset = data[done:], offset + done
-            self.written_bytes += done
+            with self._lock:
+                self.written_bytes += done
 
     @property
     def lock(self) -> threading.RLock:

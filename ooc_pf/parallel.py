@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from numbers import Integral
 from typing import Any
 
@@ -80,3 +80,12 @@ def run_tasks(pool: Executor | Any, task: Callable[..., Any], calls: Iterable[tu
     scheduler = "processes" if isinstance(pool, ProcessPoolExecutor) else "threads"
     delayed = [dask.delayed(task, pure=False, traverse=False)(*call) for call in calls]
     return list(dask.compute(*delayed, scheduler=scheduler, pool=pool, optimize_graph=False, chunksize=1))
+
+
+def run_short_tasks(pool: Executor | None, task: Callable[..., Any], calls: Iterable[tuple]) -> list[Any]:
+    """Like `run_tasks`, in threads, for tasks so short that dask's bookkeeping would show; without a pool, in turn."""
+    if pool is None:
+        return [task(*call) for call in calls]
+    futures = [pool.submit(task, *call) for call in calls]
+    wait(futures)  # all of them, even if one fails: what they work on may be given up then
+    return [future.result() for future in futures]

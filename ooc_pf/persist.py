@@ -12,6 +12,7 @@ import numpy as np
 from .arrays import open_array, read_array, read_labels, write_parts
 from .certificate import Certificate, relative_gap
 from .constraints import ConstraintStore, read_blocks
+from .engine import Commit
 from .errors import WorkspaceError
 from .graph import Graph, read_vector
 from .inputs import Edges
@@ -22,6 +23,7 @@ from .result import KEYED, Result
 from .workspace import Workspace, flush
 
 LARGE = (np.ndarray, Vector)
+Write = Callable[[Path, State], None]
 MakeProgram = Callable[[Edges, Any, Graph | None, Pool], CycleProgram]
 
 
@@ -103,11 +105,13 @@ def discard_run(workspace: Workspace) -> None:
     shutil.rmtree(workspace.graph, ignore_errors=True)
 
 
-def commit_start(workspace: Workspace, wanted: dict[str, Any], state: State, bound: float) -> None:
+def commit_start(
+    workspace: Workspace, wanted: dict[str, Any], state: State, bound: float, write: Write = write_generation
+) -> None:
     """Write the state a run begins with: the first generation."""
     flush(workspace.graph)
     workspace.commit(
-        write_generation=lambda group: write_generation(group, state),
+        write_generation=lambda group: write(group, state),
         problem=wanted,
         status="running",
         plan=state.plan,
@@ -119,8 +123,8 @@ def commit_start(workspace: Workspace, wanted: dict[str, Any], state: State, bou
     )
 
 
-def committer(workspace: Workspace, state: State) -> Callable[[State, dict[str, Any], str], None]:
-    """The engine's commit for a workspace."""
+def committer(workspace: Workspace, state: State, write: Write = write_generation) -> Commit:
+    """The engine's commit for a workspace; ``write(group, state)`` fills a generation."""
     written = state.feasible
 
     def commit(state: State, record: dict[str, Any], status: str) -> None:
@@ -130,7 +134,7 @@ def committer(workspace: Workspace, state: State) -> Callable[[State, dict[str, 
         moved = record.get("sweeps") or record["added"]
         workspace.commit(
             record,
-            write_generation=(lambda group: write_generation(group, state)) if moved else None,
+            write_generation=(lambda group: write(group, state)) if moved else None,
             write_feasible=fresh and (lambda group: write_vector(group, "x", fresh)),
             status=status,
             iteration=state.iteration,

@@ -36,6 +36,9 @@ def total_charge(program: Program, rows: ConstraintStore) -> float:
 class State:
     """All that changes during a run; what a generation stores.
 
+    On a complete graph given as a table, program, y, rows and feasible point are those of the `dense` package, which
+    come in tiles.
+
     Attributes
     ----------
     program : Program

@@ -30,6 +30,7 @@ from .pages import Pool, Vector
 from .parallel import cluster_client, count_workers, worker_pool
 from .persist import (
     MakeProgram,
+    Write,
     commit_answer,
     commit_start,
     commit_stop,
@@ -40,6 +41,7 @@ from .persist import (
     load_program,
     load_state,
     open_result,
+    write_generation,
 )
 from .problem import Problem, State
 from .program import CycleProgram
@@ -84,7 +86,7 @@ def solve_cycles(name: str, graph: Any, make: MakeProgram, *, kind: str, weights
     Their "settings" are given as a function of whether the graph is laid out for disk; None: it cannot be.
     """
     limits.check()
-    _check_options(options)
+    check_options(options)
     options = {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
     if is_path(graph):
         if limits.workspace is not None and Path(limits.workspace) != Path(graph):
@@ -120,7 +122,8 @@ def _settled(options: dict[str, Any], edges: int) -> dict[str, Any]:
     return {**options, "external": bool(external), "settings": settings}
 
 
-def _check_options(options: dict[str, Any]) -> None:
+def check_options(options: dict[str, Any]) -> None:
+    """Refuse options that no problem over cycles or triangles can use."""
     check_tol(options["tol"])
     if options["oracle"] not in ("numba", "igraph"):
         raise InputError(f"oracle must be 'numba' or 'igraph', found {options['oracle']!r}")
@@ -152,7 +155,7 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
         problem = cycle_problem(name, program, oracle, monitor, options)
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
-        certificate = _close(problem, state, status)
+        certificate = settle(problem, state, status)
     made = {"x": state.feasible}
     if finish:
         made = finish(edges, state, options, status == "interrupted")
@@ -197,7 +200,7 @@ def _checked(program: CycleProgram) -> CycleProgram:
     return program
 
 
-def _close(problem: Problem, state: State, status: str) -> Certificate | None:
+def settle(problem: Problem, state: State, status: str) -> Certificate | None:
     """Make sure a run that stopped early has a feasible point: look once more if there is time, or take a plain one."""
     certificate = state.certificate
     if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
@@ -257,15 +260,16 @@ def scratch_pool(workspace: Workspace, memory: int | None = None) -> Iterator[Po
 
 
 def run_committed(workspace: Workspace, problem: Problem, load: Callable[[], State], close: Close, *, tol: float,
-                  max_iter: int | None, monitor: Monitor) -> tuple[str, State]:  # fmt: skip
+                  max_iter: int | None, monitor: Monitor,
+                  write: Write = write_generation) -> tuple[str, State]:  # fmt: skip
     """Run from the committed state on, and commit how it ended; returns the status and the state then.
 
-    ``close`` brings a run that was stopped to a point it can show.
+    ``close`` brings a run that was stopped to a point it can show; ``write(group, state)`` fills a generation.
     """
     state = load()
     if state.iteration:
         monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
-    status = run(problem, state, tol=tol, max_iter=max_iter, monitor=monitor, commit=committer(workspace, state))
+    status = run(problem, state, tol=tol, max_iter=max_iter, monitor=monitor, commit=committer(workspace, state, write))
     if status == "converged":
         if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
             workspace.commit(status=status, closing=None)
@@ -305,7 +309,7 @@ class _Run:
         options = {**self.options, "weights": None if weights is None else digest(weights)}
         program = self._prepare(make, edges, weights, options)
         with self._session(program) as problem:
-            status, state = run_committed(workspace, problem, lambda: self._load(program), _close, tol=options["tol"],
+            status, state = run_committed(workspace, problem, lambda: self._load(program), settle, tol=options["tol"],
                                           max_iter=self.limits.max_iter, monitor=self.monitor)  # fmt: skip
             if self.finish and not workspace.answer:
                 commit_answer(workspace, self.finish(edges, state, options, status == "interrupted"))
@@ -326,7 +330,7 @@ class _Run:
         if held == wanted and not restart:
             return load_program(workspace, make, edges, self.pool)
         if held is not None and not restart:
-            raise WorkspaceError(_difference(workspace, held, wanted))
+            raise WorkspaceError(difference(workspace, held, wanted))
         discard_run(workspace)
         program = _checked(self._lay_out(make, edges, weights))
         if weights is not None:
@@ -371,7 +375,8 @@ def changes(then: dict[str, Any], now: dict[str, Any]) -> str:
     return "; ".join(f"{k}: {then.get(k)!r} then, {now[k]!r} now" for k in now if then.get(k) != now[k])
 
 
-def _difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
+def difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What to tell someone whose workspace holds a run with other options."""
     then = {"problem": held["name"], **held["options"]}
     now = {"problem": wanted["name"], **wanted["options"]}
     return (

@@ -41,7 +41,7 @@ def _extrapolate(state: State) -> None:
         for block in state.rows.blocks():
             steps = np.diff(block.trail, axis=0)
             gram += steps @ steps.T
-    mixture = _mixture(gram)
+    mixture = best_mixture(gram)
     if mixture is None:
         return
 
@@ -61,7 +61,7 @@ def _extrapolate(state: State) -> None:
         state.adopt(y)
 
 
-def _mixture(gram: np.ndarray) -> np.ndarray | None:
+def best_mixture(gram: np.ndarray) -> np.ndarray | None:
     """Weights, with sum one, for which the combined step is shortest; None where the steps say nothing."""
     size = np.trace(gram)
     if not (np.isfinite(size) and size > 0.0):

@@ -43,12 +43,18 @@ def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, worke
         return check.report()
 
 
-def require(holds: bool, workspace: Workspace, problem: str) -> None:
-    """Refuse a workspace of which something does not hold."""
+def require(workspace: Workspace, holds: bool, problem: str) -> None:
+    """Raise a WorkspaceError that names the problem unless ``holds``."""
     if not holds:
         raise WorkspaceError(
             f"{workspace.path}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
         )
+
+
+def agree(workspace: Workspace, found: float, claimed: float, what: str) -> None:
+    """Refuse a claim that the arrays do not bear out."""
+    near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))
+    require(workspace, near, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")
 
 
 class _Check:
@@ -70,42 +76,39 @@ class _Check:
         workspace, manifest = self.workspace, self.workspace.manifest
         edges = load_edges(workspace, self.pool)
         listed = load_program(workspace, self.make, edges, self.pool)
-        self._require(self._same_graph(edges, listed.graph), "graph.zarr does not belong to edges.zarr")
+        require(workspace, self._same_graph(edges, listed.graph), "graph.zarr does not belong to edges.zarr")
         program, y = load_point(workspace, listed, self.pool)
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
-            self._require(_are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
+            require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
         drift, scale = self._drift(program, rows, y), 1.0 + program.magnitude
-        self._require(drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
+        require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
         report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, total_charge(program, rows))}
-        self._agree(report["lower_bound"], manifest["lower_bound"], "lower bound")
+        agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
         y.close()
         if workspace.feasible:
             report |= self._check_point(listed, read_vector(workspace.feasible, "x", self.pool), scale)
         return report
 
     def _check_point(self, listed: CycleProgram, point: Vector, scale: float) -> dict[str, float]:
+        workspace = self.workspace
         more = np.zeros((point.size - listed.size, 2), np.int32)  # what unlisted pairs pay depends on their x alone
         objective = (listed.with_pairs(more) if len(more) else listed).value(point)
-        self._agree(objective, self.workspace.manifest["objective"], "objective")
+        agree(workspace, objective, workspace.manifest["objective"], "objective")
         if len(more):
             point = Vector.of(point.whole[: listed.size])
         least, violation = self._measure(listed, point)
-        self._require(
+        require(
+            workspace,
             least <= objective + TOLERANCE * (1.0 + abs(least)),
             f"the pairs that are not listed bring the objective to {least!r}",
         )
-        self._require(
-            violation <= TOLERANCE * scale, f"the stored point is not feasible: a row is violated by {violation:.2e}"
+        require(
+            workspace,
+            violation <= TOLERANCE * scale,
+            f"the stored point is not feasible: a row is violated by {violation:.2e}",
         )
         return {"objective": objective, "violation_of_x": violation}
-
-    def _require(self, holds: bool, problem: str) -> None:
-        require(holds, self.workspace, problem)
-
-    def _agree(self, found: float, claimed: float, what: str) -> None:
-        near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))
-        self._require(near, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")
 
     def _same_graph(self, edges: Edges, stored: Graph) -> bool:
         """Whether the stored graph is the one that the edges give, laid out once more."""

@@ -79,3 +79,17 @@ def communities(rng, nodes, degree, *, signed):
     u, v, inside = np.minimum(u, v)[first], np.maximum(u, v)[first], inside[first]
     size = rng.uniform(0.5, 1.5, len(u))
     return u, v, np.where(inside ^ (rng.random(len(u)) < 0.1), size, -size) if signed else size
+
+
+@pytest.fixture
+def table(rng):
+    """A table of 30 points, cut into many small tiles, with work for a dozen iterations."""
+    upper = np.triu(rng.uniform(0.2, 3.0, (30, 30)), 1)
+    return upper + upper.T
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Eight lines a tile, and workers for every round."""
+    monkeypatch.setattr("ooc_pf.dense.solving.choose_side", lambda nodes: 8)
+    monkeypatch.setattr("ooc_pf.dense.sweeping.SHORT", 0)

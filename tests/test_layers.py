@@ -41,6 +41,7 @@ LAYERS = [
         "rounding",
         "result",
         "persist",
+        "dense",
         "solving",
         "verify",
     ],

@@ -19,7 +19,7 @@ def verify_general(workspace: Workspace) -> dict[str, Any]:
     if workspace.manifest["problem"] is None:
         return {}
     start, y = read_array(workspace.graph, "start"), read_array(workspace.generation, "y")
-    require(len(y) == len(start), workspace, "y does not have an entry for each variable")
+    require(workspace, len(y) == len(start), "y does not have an entry for each variable")
     rows = ConstraintStore().read(workspace.generation / "rows", len(start))
     report: dict[str, Any] = {"rows": len(rows)}
     if workspace.manifest["problem"]["options"].get("forget") != "all":
@@ -27,8 +27,8 @@ def verify_general(workspace: Workspace) -> dict[str, Any]:
         report["drift"] = float(np.abs(y - start + load).max(initial=0.0))
         scale = 1.0 + float(np.abs(start).max(initial=0.0)) + float(np.abs(load).max(initial=0.0))
         drifted = f"y does not follow from the duals: they differ by {report['drift']:.2e}"
-        require(report["drift"] <= TOLERANCE * scale, workspace, drifted)
+        require(workspace, report["drift"] <= TOLERANCE * scale, drifted)
     if workspace.feasible:
         x = read_array(workspace.feasible, "x")
-        require(len(x) == len(start) and bool(np.isfinite(x).all()), workspace, "the stored x is not a point")
+        require(workspace, len(x) == len(start) and bool(np.isfinite(x).all()), "the stored x is not a point")
     return report

@@ -5,12 +5,20 @@ from typing import Any
 
 import numpy as np
 
+from ..dense.inputs import as_square, square_size
+from ..dense.solving import ENGINE, holds_dense, lists_all_pairs, solve_dense
+from ..errors import InputError
 from ..graph import Graph, build_graph
-from ..inputs import Edges
+from ..inputs import Edges, is_path
 from ..pages import Pool, Vector
 from ..program import CycleProgram
 from ..result import Result
 from ..solving import Limits, solve_cycles
+from ..workspace import Workspace
+
+# Of the complete graph: the size of the violations to begin with, and to go on with, as fractions of the largest number
+# and of the largest violation; sweeps after each scan; and iterations that may do without extrapolation.
+DENSE = {"engine": ENGINE, "first": 0.1, "fraction": 0.1, "sweeps": 10, "patience": 15}
 
 
 def _settings(oracle: str, external: bool) -> dict[str, Any]:
@@ -37,10 +45,27 @@ def nearness_program(
     return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale, magnitude=scale)
 
 
+def _is_for_triangles(graph: Any, oracle: str, external: bool | None, limits: Limits) -> bool:
+    """Whether the engine of complete graphs takes it: every pair is given, and nothing asks for searches over cycles.
+
+    A run goes on as it began.
+    """
+    if oracle != "numba" or external:
+        return False
+    if not is_path(graph):
+        return limits.client is None and square_size(graph) is not None
+    place = Workspace(graph)
+    if place.manifest["problem"] is not None and not limits.restart:
+        return holds_dense(place)
+    return limits.client is None and lists_all_pairs(place)
+
+
 def metric_nearness(
     graph: Any,
     *,
     weights: Any = None,
+    lower: Any = None,
+    upper: Any = None,
     tol: float = 1e-6,
     oracle: str = "numba",
     seed: int = 0,
@@ -66,6 +91,9 @@ def metric_nearness(
         ``weight``. Distances may be negative; the graph may have several parts.
     weights : array, optional
         Positive weight of each edge, in the order of the edges, or a square array where the graph is one.
+    lower, upper : number or array, optional
+        Limits of x on a complete graph, a square array or a vector by edge like the weights. ``upper=d`` only decreases
+        distances, ``lower=d`` only increases them.
     tol : float
         Stop when the relative gap between the bounds and the largest violation (relative to the largest distance if
         that is above 1) are both at most this.
@@ -90,7 +118,8 @@ def metric_nearness(
         Discard the progress in the workspace.
     external : bool, optional
         Lay the graph out for disk instead of memory: nodes keep their order, nothing that grows with the edges stays
-        in memory unless it fits the budget. By default done for graphs of more than four million edges.
+        in memory unless it fits the budget. By default done for graphs of more than four million edges. A square array,
+        which has an engine of its own for that, is with ``external=True`` or ``client`` treated as a list of edges.
     client : dask.distributed.Client or str, optional
         A cluster, or the address of its scheduler, to search on; its workers must see the workspace under the same
         path. The answer does not depend on it.
@@ -98,7 +127,8 @@ def metric_nearness(
     Returns
     -------
     Result
-        ``x`` is feasible whatever the status, and comes in the form of the input.
+        ``x`` is feasible whatever the status, and comes in the form of the input. For a square array ``violation`` is
+        the Euclidean distance of the iterate from its shortest-path closure, no smaller than the largest violation.
 
     Examples
     --------
@@ -108,6 +138,13 @@ def metric_nearness(
     ([2.0, 2.0, 4.0], 1.5)
     """
     limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart, client)
+    graph = as_square(graph)
+    if _is_for_triangles(graph, oracle, external, limits):
+        extras = {"weights": weights, "lower": lower, "upper": upper}
+        options = {"tol": tol, "oracle": oracle, "seed": seed, "settings": DENSE}
+        return solve_dense(graph, extras, options, limits)
+    if lower is not None or upper is not None:
+        raise InputError("lower= and upper= need a complete graph, given as a square array, and oracle='numba'")
     options = {"tol": tol, "oracle": oracle, "seed": seed, "external": external}
     options["settings"] = lambda disk: _settings(oracle, disk)
     return solve_cycles(

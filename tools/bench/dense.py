@@ -1,0 +1,202 @@
+"""Metric nearness on the complete graph against its opponents, in one run.
+
+    python tools/bench/dense.py [--sizes 100,200] [--kinds I,II,III] [--tol 1e-10] [--workers 2] [--limit 300]
+    python tools/bench/dense.py --large 5000 --memory 1GB
+
+The opponents: cyclic Bregman (every triangle in every pass, dense duals, numba, one thread) stopped by the same rule,
+and PDLP and OSQP on the problem with all its rows, up to size --general. A size is left out once the one before took
+longer than --limit seconds. PDLP and OSQP stop by their own rules at tolerance 1e-6, so their objective is shown.
+"""
+
+import argparse
+import json
+import math
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numba
+import numpy as np
+from scipy import sparse
+
+import ooc_pf as pf
+
+
+@numba.njit(cache=True)
+def bregman_pass(x, dual):
+    """Project onto every row of every triangle in turn; ``dual`` has three numbers a triangle. Returns projections."""
+    n, at = len(x), 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            for k in range(j + 1, n):
+                a, b, c = x[i, j], x[i, k], x[j, k]
+                step = max((a - b - c) / 3.0, -dual[at])
+                a, b, c, dual[at] = a - step, b + step, c + step, dual[at] + step
+                step = max((b - a - c) / 3.0, -dual[at + 1])
+                a, b, c, dual[at + 1] = a + step, b - step, c + step, dual[at + 1] + step
+                step = max((c - a - b) / 3.0, -dual[at + 2])
+                a, b, c, dual[at + 2] = a + step, b + step, c - step, dual[at + 2] + step
+                x[i, j], x[i, k], x[j, k] = a, b, c
+                at += 3
+
+
+@numba.njit(cache=True)
+def close(x):
+    """Shortest-path closure of the upper part, by Floyd and Warshall."""
+    n = len(x)
+    y = np.maximum(x, x.T)
+    for i in range(n):
+        for j in range(i):
+            y[i, j] = x[j, i]
+            y[j, i] = x[j, i]
+    for k in range(n):
+        for i in range(n):
+            via = y[i, k]
+            for j in range(n):
+                y[i, j] = min(y[i, j], via + y[k, j])
+    return y
+
+
+def cyclic_bregman(d, tol, limit):
+    """Passes until gap and distance to the closure meet the rule of the solver; checked every 10 passes."""
+    upper = np.triu_indices(len(d), 1)
+    x, dual = np.triu(d, 1), np.zeros(3 * math.comb(len(d), 3))
+    scale = max(1.0, float(np.abs(d).max()))
+    began, passes = time.perf_counter(), 0
+    while True:
+        for _ in range(10):
+            bregman_pass(x, dual)
+        passes += 10
+        point = close(np.maximum(x, 0.0))[upper]
+        y = np.maximum(x[upper], 0.0)
+        value = 0.5 * float(np.sum((point - d[upper]) ** 2))
+        bound = float(np.sum(0.5 * (y - d[upper]) ** 2 + (d[upper] - x[upper]) * y))
+        gap, distance = (value - bound) / max(1.0, abs(bound)), float(np.linalg.norm(y - point))
+        seconds = time.perf_counter() - began
+        done = gap <= tol and distance <= tol * scale
+        if done or seconds > limit:
+            status = "converged" if done else "time limit"
+            facts = {"projections": passes * len(dual), "gap": gap, "distance": distance, "status": status}
+            return {"seconds": seconds, "objective": value, **facts}
+
+
+def all_rows(n):
+    """Every triangle row as a sparse matrix over edges."""
+    i, j, k = np.array([(i, j, k) for i in range(n) for j in range(i + 1, n) for k in range(j + 1, n)]).T
+
+    def edge(a, b):
+        return a * (2 * n - a - 1) // 2 + b - a - 1
+
+    sides = [edge(i, j), edge(i, k), edge(j, k)]
+    rows = np.arange(3 * len(i))
+    columns = np.concatenate(
+        [np.concatenate((sides[c], *(s for t, s in enumerate(sides) if t != c))) for c in range(3)]
+    )
+    values = np.tile(np.repeat([1.0, -1.0, -1.0], len(i)), 3)
+    lines = np.concatenate([np.tile(rows[c * len(i) : (c + 1) * len(i)], 3) for c in range(3)])
+    return sparse.csc_matrix((values, (lines, columns)), (3 * len(i), n * (n - 1) // 2))
+
+
+def osqp(d, limit):
+    import osqp as package
+
+    n, upper = len(d), np.triu_indices(len(d), 1)
+    began = time.perf_counter()
+    matrix = all_rows(n)
+    eye = sparse.eye(len(upper[0]), format="csc")
+    solver = package.OSQP()
+    solver.setup(P=eye, q=-d[upper], A=matrix, l=np.full(matrix.shape[0], -np.inf), u=np.zeros(matrix.shape[0]),
+                 verbose=False, eps_abs=1e-6, eps_rel=1e-6, max_iter=10**6, time_limit=limit)  # fmt: skip
+    found = solver.solve()
+    value = 0.5 * float(np.sum((found.x - d[upper]) ** 2))
+    return {"seconds": time.perf_counter() - began, "objective": value, "status": str(found.info.status)}
+
+
+def pdlp(d, limit):
+    from ortools.pdlp import solve_log_pb2, solvers_pb2
+    from ortools.pdlp.python import pdlp as package
+
+    n, upper = len(d), np.triu_indices(len(d), 1)
+    began = time.perf_counter()
+    program = package.QuadraticProgram()
+    edges = len(upper[0])
+    program.objective_vector = -d[upper]
+    program.set_objective_matrix_diagonal(np.ones(edges))
+    program.constraint_matrix = all_rows(n)
+    program.constraint_lower_bounds = np.full(3 * math.comb(n, 3), -np.inf)
+    program.constraint_upper_bounds = np.zeros(3 * math.comb(n, 3))
+    program.variable_lower_bounds = np.zeros(edges)
+    program.variable_upper_bounds = np.full(edges, np.inf)
+    settings = solvers_pb2.PrimalDualHybridGradientParams()
+    optimal = settings.termination_criteria.simple_optimality_criteria
+    optimal.eps_optimal_relative = optimal.eps_optimal_absolute = 1e-6
+    settings.termination_criteria.time_sec_limit = limit
+    settings.presolve_options.use_glop = False
+    found = package.primal_dual_hybrid_gradient(program, settings)
+    value = 0.5 * float(np.sum((np.array(found.primal_solution) - d[upper]) ** 2))
+    reason = solve_log_pb2.TerminationReason.Name(found.solve_log.termination_reason)
+    return {"seconds": time.perf_counter() - began, "objective": value, "status": reason}
+
+
+def ours(d, tol, workers, **options):
+    began = time.perf_counter()
+    result = pf.metric_nearness(d, tol=tol, workers=workers, **options)
+    facts = {"seconds": time.perf_counter() - began, "objective": result.objective, "status": result.status}
+    for kind in ("oracle", "sweep", "disk"):
+        facts[f"{kind}_seconds"] = round(sum(r["seconds"].get(kind, 0.0) for r in result.history), 2)
+    counted = sum(r.get("projections", 0) + r["found"] for r in result.history)
+    sweeps = sum(r.get("sweeps", 0) for r in result.history)
+    return facts | {"projections": counted, "gap": result.gap, "distance": result.violation, "sweeps": sweeps,
+                    "iterations": result.n_iter, "rows": result.n_active}  # fmt: skip
+
+
+def table(args):
+    small = pf.random_dissimilarities(8)
+    ours(small, 1e-6, 1), ours(small, 1e-6, 2)
+    cyclic_bregman(small, 1e-6, 60)  # compiled before the clock starts
+    for kind in args.kinds.split(","):
+        slow = {}
+        for n in map(int, args.sizes.split(",")):
+            d = pf.random_dissimilarities(n, kind, seed=0)
+            runs = {"ooc_pf": lambda d=d: ours(d, args.tol, args.workers)}
+            runs["cyclic Bregman"] = lambda d=d: cyclic_bregman(d, args.tol, args.limit)
+            if n <= args.general:
+                runs |= {"OSQP": lambda d=d: osqp(d, args.limit), "PDLP": lambda d=d: pdlp(d, args.limit)}
+            for name, run in runs.items():
+                if slow.get(name):
+                    continue
+                facts = run()
+                slow[name] = facts["seconds"] > args.limit
+                shown = {"kind": kind, "n": n, "solver": name, **facts}
+                print(json.dumps({k: float(f"{v:.12g}") if isinstance(v, float) else v for k, v in shown.items()}),
+                      flush=True)  # fmt: skip
+
+
+def large(args):
+    """One large table on disk under a memory budget."""
+    d = pf.random_dissimilarities(args.large, args.kinds.split(",")[0], seed=0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with tempfile.TemporaryDirectory() as folder:
+        facts = ours(d, args.tol, args.workers, workspace=Path(folder) / "run.pf", memory=args.memory,
+                     max_time=args.limit, progress=True)  # fmt: skip
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"n": args.large, **facts, "peak_rss_mb": peak // 1024, "before_mb": before // 1024}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default="100,200,300,400,500,700,1000")
+    parser.add_argument("--kinds", default="I,II,III")
+    parser.add_argument("--tol", type=float, default=1e-10)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds for one opponent at one size")
+    parser.add_argument("--general", type=int, default=50, help="largest n for PDLP and OSQP")
+    parser.add_argument("--large", type=int)
+    parser.add_argument("--memory", default="1GB")
+    args = parser.parse_args()
+    large(args) if args.large else table(args)
+
+
+if __name__ == "__main__":
+    main()
