@@ -12,6 +12,7 @@ from .problems.dissimilarities import random_dissimilarities
 from .problems.linear import project_and_forget
 from .problems.nearness import metric_nearness
 from .problems.wang import wang_weights
+from .report import report
 from .result import Result
 
 __version__ = "0.1.0"
@@ -33,6 +34,7 @@ __all__ = [
     "project_and_forget",
     "project_onto_sets",
     "random_dissimilarities",
+    "report",
     "resume",
     "sets",
     "solve",

@@ -18,6 +18,7 @@ from . import api
 from .edgelist import BAD_LINES, KINDS, POLICIES, convert, describe
 from .export import FORMATS, export
 from .parallel import count_workers
+from .report import report
 from .result import KEYED, Result
 from .workspace import Workspace
 
@@ -89,6 +90,9 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--oracle", choices=("igraph", "numba"), default="igraph", help="engine of the complete search")
     sub.add_argument("--workers", type=int)
     sub.add_argument("--memory", help="budget, like 500MB or 2GiB (with --oracle numba)")
+
+    sub = command("report", _report, "describe a run in Markdown: certificate, stages, iterations")
+    sub.add_argument("--output", metavar="FILE", help="write it here instead of to stdout")
 
     sub = command("export", _export, "write the answer to a csv, parquet or npz file")
     sub.add_argument("target", metavar="FILE")
@@ -216,6 +220,16 @@ def _verify(args: argparse.Namespace) -> int:
     report = api.verify(args.workspace, oracle=args.oracle, workers=count_workers(args.workers), memory=args.memory)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in report.items())
     _say(args, {"verified": True, **report}, f"verified: {facts}")
+    return 0
+
+
+def _report(args: argparse.Namespace) -> int:
+    text = report(args.workspace)
+    if args.output is None:
+        _say(args, {"report": text}, text.rstrip())
+        return 0
+    Path(args.output).write_text(text, encoding="utf-8")
+    _say(args, {"file": args.output}, f"wrote {args.output}")
     return 0
 
 

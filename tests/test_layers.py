@@ -46,7 +46,7 @@ LAYERS = [
         "verify",
     ],
     ["problems"],
-    ["export", "api", "cli", "__main__", "__init__"],
+    ["export", "report", "api", "cli", "__main__", "__init__"],
 ]
 ONLY_IN = {
     "numba": {"kernels"},
