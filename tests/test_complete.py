@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import igraph
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -194,7 +195,19 @@ def test_wang_weights_follow_the_formula(seed):
         pf.wang_weights(u, v, int(v.max()))
 
 
-KNOWN = {"KarateA": 38.5, "dolphinsA": 79.5, "lesmisA": 91.5, "footballA": 273.0}
+def test_the_karate_club_has_its_known_optima():
+    club = igraph.Graph.Famous("Zachary")
+    u, v = np.array(club.get_edgelist()).T
+    plain = pf.correlation_clustering((u, v, np.ones(len(u))), base=-1.0, gamma=None, tol=1e-6)
+    assert plain.lower_bound <= 38.5 + 1e-9 <= plain.objective + 2e-9
+    assert plain.objective == pytest.approx(38.5, rel=1e-6)
+    (a, b), weight, base = pf.wang_weights(u, v)
+    wang = pf.correlation_clustering((a, b, weight), base=base, gamma=None, tol=1e-8)
+    assert wang.objective == pytest.approx(20.140386596299, rel=1e-7)
+    assert wang.lower_bound == pytest.approx(20.140386596299, rel=1e-7)
+
+
+KNOWN = {"dolphinsA": 79.5, "lesmisA": 91.5, "footballA": 273.0}
 
 
 @pytest.mark.skipif(not GRAPHS.exists(), reason="public graphs not at hand")
@@ -207,7 +220,3 @@ def test_known_optima_of_the_linear_program(name):
     result = pf.correlation_clustering((u, v, np.ones(len(u))), base=-1.0, gamma=None, tol=1e-6)
     assert result.lower_bound <= KNOWN[name] + 1e-9 <= result.objective + 2e-9
     assert result.gap <= 1e-6
-    if name == "KarateA":
-        (a, b), weight, base = pf.wang_weights(u, v)
-        wang = pf.correlation_clustering((a, b, weight), base=base, gamma=None, tol=1e-8)
-        assert wang.objective == pytest.approx(20.140386596299, rel=1e-9)
