@@ -46,6 +46,7 @@ def test_complete_graphs_too(client, tmp_path):
                                                       client=client))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_costs_its_tasks_not_the_run(client, cluster, graph, tmp_path):
     alone = pf.correlation_clustering(graph)
     killed = []

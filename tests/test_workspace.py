@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import time
 
 import numpy as np
 import pytest
@@ -343,7 +344,8 @@ def test_readers_follow_a_writer(small, tmp_path):
 
     path = tmp_path / "run.pf"
     pf.metric_nearness(small, tol=1e-12, workspace=path, max_iter=1)
-    writer = threading.Thread(target=lambda: pf.resume(path))
+    # Slow enough that there is something to read beside it, whatever else the machine does.
+    writer = threading.Thread(target=lambda: pf.resume(path, callback=lambda record: time.sleep(0.3)))
     writer.start()
     looks = 0
     while writer.is_alive():
