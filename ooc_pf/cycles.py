@@ -66,8 +66,7 @@ def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: 
             worst = max(worst, float((program.limit(np.maximum(y.take(edge), 0.0)) - reach).max(initial=0.0)))
             point.put(edge, program.within(reach))
         found = replace(found, edge=found.edge[~old], reach=found.reach[~old])
-        if held + len(found.rows) > most_rows:
-            found = found.without_rows()
+        found = found.first_rows(most_rows - held)
         held += len(found.rows)
         parts.append(found)
     return Found.join(parts).numbered(y.size), worst

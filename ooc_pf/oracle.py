@@ -94,9 +94,12 @@ class Found:
             sum(part.relaxed for part in parts),
         )
 
-    def without_rows(self) -> "Found":
-        """The same, without the rows."""
-        return replace(self, rows=Rows.empty(), violation=np.empty(0))
+    def first_rows(self, count: int) -> "Found":
+        """The same, with so many of its rows at most."""
+        if len(self.rows) <= count:
+            return self
+        keep = np.arange(len(self.rows)) < count
+        return replace(self, rows=self.rows.select(keep), violation=self.violation[keep])
 
     def numbered(self, edges: int) -> "Found":
         """The same, with the new pairs numbered as edges from ``edges`` on."""

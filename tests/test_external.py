@@ -14,6 +14,7 @@ from ooc_pf.budget import Budget
 from ooc_pf.external import build_external_graph
 from ooc_pf.graph import Graph
 from ooc_pf.pages import Vector
+from ooc_pf.problems import clustering
 from tests import naive
 from tests.conftest import assert_same_bits, communities
 
@@ -82,6 +83,16 @@ def test_any_budget_gives_the_same_bits(problem, rng, tmp_path, monkeypatch):
         patch.setattr(sys.modules["ooc_pf.verify"], "share_out", lambda *_, **__: TIGHT)
         report = pf.verify(tmp_path / "paged.pf", oracle="numba")
     assert report["rows"] == paged.n_active
+
+
+def test_more_rows_than_may_be_taken_up_at_once_are_taken_up_in_part(rng, tmp_path, monkeypatch):
+    graph = communities(rng, 400, 10, signed=True)
+    settings = clustering._settings
+    monkeypatch.setattr(clustering, "_settings", lambda *args: {**settings(*args), "most_rows": 50})
+    few = pf.correlation_clustering(graph, external=True, workspace=tmp_path / "few.pf", callback=lambda record: True)
+    assert few.n_iter == 1
+    assert 0 < few.history[0]["found"] <= 50
+    assert few.lower_bound > 0
 
 
 def test_a_budget_too_small_is_refused_with_one_that_will_do(rng, tmp_path):
