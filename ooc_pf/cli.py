@@ -18,7 +18,7 @@ from . import api
 from .edgelist import BAD_LINES, KINDS, POLICIES, convert, describe
 from .export import FORMATS, export
 from .parallel import count_workers
-from .report import report
+from .report import report, size_of
 from .result import KEYED, Result
 from .workspace import Workspace
 
@@ -73,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
                      help="lay the graph out for disk, not memory (default: above four million edges)")  # fmt: skip
     sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
     sub.add_argument("--tol", type=float, default=argparse.SUPPRESS,
-                     help="relative gap and violation to reach (nearness 1e-6, clustering 1e-2)")  # fmt: skip
+                     help="relative gap and violation to reach (nearness 1e-6, on complete graphs 1e-10; clustering "
+                          "1e-2)")  # fmt: skip
     sub.add_argument("--gamma", type=_gamma, default=argparse.SUPPRESS, metavar="NUMBER|none",
                      help="clustering: linear against quadratic term (1); none: the linear program")  # fmt: skip
     sub.add_argument("--base", type=float, default=argparse.SUPPRESS, metavar="WEIGHT",
@@ -198,8 +199,7 @@ def _status(args: argparse.Namespace) -> int:
         },
     }
     keyed = graph["kind"] in KEYED
-    size = f"{graph['edges']} variables" if keyed else f"{graph['nodes']} nodes, {graph['edges']} edges"
-    lines = [f"{place.path}: {size}, kind {graph['kind']}"]
+    lines = [f"{place.path}: {size_of(graph)}, kind {graph['kind']}"]
     if problem is None:
         lines.append(f"not solved yet; start with: {'Python' if keyed else f'ooc-pf solve {place.path}'}")
     else:

@@ -26,7 +26,7 @@ class ClusterOracle:
     """Searches on the workers of ``client``; trees, which are few, with the oracle ``here``."""
 
     def __init__(self, here: NumbaOracle, group: Path, limit_rule: tuple[float, float], client: Any):
-        self._here, self._group, self._rule, self._client = here, group.resolve(), limit_rule, client
+        self._group, self._rule, self._client = group.resolve(), limit_rule, client
         self.find_by_trees = here.find_by_trees
 
     def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,

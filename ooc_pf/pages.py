@@ -30,8 +30,6 @@ class Pool:
         Where pages wait; it must be ours alone.
     """
 
-    LEAST = 64 * PAGE * 8
-
     def __init__(self, memory: int | None = None, folder: Path | None = None):
         if memory is not None and folder is None:
             raise BudgetError("the vectors over edges do not fit the memory given; name a workspace= for them")

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from .persist import open_result
-from .result import Result
+from .result import KEYED, Result
 from .workspace import Workspace, read_steadily
 
-STAGE_HEAD = ("stage", "iterations", "rows found", "arcs relaxed", "projections", "seconds")
+STAGE_HEAD = ("stage", "iterations", "rows found", "looked at", "projections", "seconds")
 LINE_HEAD = ("iteration", "stage", "lower bound", "gap", "worst violation", "rows kept")
 LINES = 40  # of the table of iterations; longer runs are thinned out
 
@@ -22,10 +22,10 @@ def _written(place: Workspace) -> str:
     manifest, result = place.manifest, open_result(place)
     graph, options = manifest["graph"], dict(manifest["problem"]["options"])
     options.pop("settings", None)
-    asked = ", ".join(f"{name} {value}" for name, value in options.items() if value is not None)
+    asked = ", ".join(f"{name} {'none' if value is None else value}" for name, value in options.items())
     parts = [
         f"# {manifest['problem']['name']}: {result.status.replace('_', ' ')} after {result.n_iter} iterations",
-        f"{graph['nodes']:,} nodes, {graph['edges']:,} edges, kind {graph['kind']}; {asked}.",
+        f"{size_of(graph)}, kind {graph['kind']}; {asked}.",
         _table(("what", "value"), _facts(result)),
         "## Work by stage",
         _table(STAGE_HEAD, _stages(result.history)),
@@ -33,6 +33,13 @@ def _written(place: Workspace) -> str:
         _table(LINE_HEAD, _lines(result.history)),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def size_of(graph: dict[str, Any]) -> str:
+    """How large the problem in a manifest's ``graph`` is; general problems have variables, not edges."""
+    if graph["kind"] in KEYED:
+        return f"{graph['edges']:,} variables"
+    return f"{graph['nodes']:,} nodes, {graph['edges']:,} edges"
 
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:

@@ -135,7 +135,7 @@ class _Check:
 
         In a complete graph the unlisted pairs follow from the listed ones: each pays what its distance asks for.
         """
-        below = max((float(-part.min()) for _, part in point.spans()), default=0.0)
+        below = max((0.0, *(float(-part.min()) for _, part in point.spans())))
         frozen = freeze(program, point, (self.workspace.feasible, "x"))
         processes = self.oracle == "igraph"
         with contextlib.nullcontext() if self.alone else worker_pool(self.workers, processes=processes) as workers:

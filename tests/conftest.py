@@ -1,11 +1,15 @@
 """Shared data and the named properties tests check."""
 
+import multiprocessing
+import os
+import random
 import signal
 
 import numpy as np
 import pytest
 
 import ooc_pf as pf
+from ooc_pf.workspace import Workspace
 from tests import naive
 
 
@@ -59,6 +63,32 @@ def assert_same_bits(one, other):
     assert np.array_equal(one.duals.rows.edges, other.duals.rows.edges)
     assert np.array_equal(one.duals.values, other.duals.values)
     assert (one.objective, one.lower_bound, one.n_iter) == (other.objective, other.lower_bound, other.n_iter)
+
+
+def resume_and_die(path):
+    pf.resume(path, workers=2)
+
+
+def resume_among_kills(path, most, wait=(0.2, 0.5)):
+    """Resume a run and kill it without warning, up to ``most`` times, until it is done; returns how often.
+
+    The moments are mostly too early to get anywhere, so that they spread over all of a start and an iteration.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ooc_pf"])
+    dice, before = random.Random(3), 0
+    for kills in range(most):
+        process = context.Process(target=resume_and_die, args=(path,))
+        process.start()
+        process.join(dice.uniform(*wait))
+        if process.exitcode is not None:
+            return kills
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        iteration = Workspace(path).manifest["iteration"]
+        assert iteration >= before
+        before = iteration
+    return most
 
 
 @pytest.fixture

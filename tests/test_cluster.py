@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
+from ooc_pf import parallel
 from tests.conftest import assert_same_bits, communities
 
 distributed = pytest.importorskip("dask.distributed")
@@ -31,19 +32,39 @@ def graph():
     return communities(np.random.default_rng(3), 400, 8, signed=True)
 
 
-def test_cluster_and_threads_give_the_same_bits(client, cluster, graph, tmp_path):
+@pytest.fixture
+def sent(monkeypatch):
+    """The tasks that go to the cluster."""
+    calls = []
+
+    def run_on_cluster(client, function, tasks):
+        tasks = list(tasks)
+        calls.extend(tasks)
+        return parallel_run(client, function, tasks)
+
+    parallel_run = parallel._run_on_cluster
+    monkeypatch.setattr(parallel, "_run_on_cluster", run_on_cluster)
+    return calls
+
+
+def test_cluster_and_threads_give_the_same_bits(client, cluster, graph, sent, tmp_path):
     alone = pf.correlation_clustering(graph)
+    assert not sent
     together = pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client=client)
     assert_same_bits(alone, together)
+    once = len(sent)
+    assert once > 0
     pf.correlation_clustering(graph, workspace=tmp_path / "b.pf", max_iter=2)
     assert_same_bits(alone, pf.resume(tmp_path / "b.pf", client=cluster.scheduler_address))
+    assert len(sent) > once
 
 
-def test_complete_graphs_too(client, tmp_path):
+def test_complete_graphs_too(client, sent, tmp_path):
     graph = communities(np.random.default_rng(4), 120, 8, signed=True)
     alone = pf.correlation_clustering(graph, base=-0.2, tol=1e-4)
     assert_same_bits(alone, pf.correlation_clustering(graph, base=-0.2, tol=1e-4, workspace=tmp_path / "a.pf",
                                                       client=client))  # fmt: skip
+    assert sent
 
 
 @pytest.mark.slow

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.arcs import Arcs, Scratch
 from ooc_pf.graph import build_graph
 from ooc_pf.kernels import trees
-from ooc_pf.oracle import Arcs, Frozen, Scratch
-from ooc_pf.pages import Vector
 from ooc_pf.program import linear_bound
 from tests import naive
 from tests.conftest import assert_same_bits
@@ -74,7 +73,7 @@ def test_trees_find_real_short_cycles(seed):
     if not len(graph.sources):
         return
     arcs = Arcs(graph)
-    arcs.set_lengths(Frozen(graph, Vector.of(x), lambda value: value))
+    arcs.set_lengths(x.__getitem__)
     scratch = Scratch(graph.nodes)
     near = np.repeat(graph.sources, np.diff(graph.closer_start))
     roots = rng.integers(0, graph.nodes, 3)

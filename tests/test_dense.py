@@ -1,9 +1,7 @@
 """Metric nearness on the complete graph: right answers, valid certificates, limits, the same bits however run."""
 
 import itertools
-import multiprocessing
 import os
-import random
 import signal
 from dataclasses import replace
 
@@ -17,7 +15,7 @@ from ooc_pf import workspace as ws
 from ooc_pf.budget import Budget
 from ooc_pf.dense import problem, sweeping
 from tests import naive_triangles as naive
-from tests.conftest import assert_certificate_holds, assert_same_bits
+from tests.conftest import assert_certificate_holds, assert_same_bits, resume_among_kills
 
 
 def by_edge(matrix):
@@ -203,32 +201,12 @@ def test_resumed_equals_uninterrupted(table, tmp_path, small_tiles):
     assert pf.verify(tmp_path / "run.pf")["violation_of_x"] <= 1e-11
 
 
-def run_until_killed(path):
-    pf.resume(path, workers=2)
-
-
-@pytest.mark.parametrize("least", [2, pytest.param(40, marks=pytest.mark.slow)])
-def test_kill_at_random_moments_loses_nothing(table, tmp_path, least):
+@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
+def test_kill_at_random_moments_loses_nothing(table, tmp_path, kills):
     path = tmp_path / "run.pf"
     pf.metric_nearness(table, tol=1e-9, workspace=path, max_iter=0)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ooc_pf"])
-    dice, kills, before = random.Random(3), 0, 0
-    for _ in range(10 * least):
-        process = context.Process(target=run_until_killed, args=(path,))
-        process.start()
-        process.join(dice.uniform(0.2, 0.5) if kills < least else None)
-        if process.exitcode is not None:
-            break
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        kills += 1
-        iteration = ws.Workspace(path).manifest["iteration"]
-        assert iteration >= before
-        before = iteration
-    result = pf.resume(path)
-    whole = pf.metric_nearness(table, tol=1e-9)
-    assert kills >= 1
+    assert resume_among_kills(path, kills) >= 1
+    result, whole = pf.resume(path), pf.metric_nearness(table, tol=1e-9)
     assert np.array_equal(result.x, by_edge(whole.x)) and np.array_equal(result.duals.values, whole.duals.values)
     pf.verify(path)
 

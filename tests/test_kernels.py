@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ooc_pf.arcs import Arcs, Scratch
 from ooc_pf.graph import build_graph
 from ooc_pf.kernels import paths
 from ooc_pf.kernels.ragged import keep_rows, row_keys
 from ooc_pf.kernels.sweep import project_rows
-from ooc_pf.oracle import Arcs, Frozen, Scratch
+from ooc_pf.oracle import Frozen
 from ooc_pf.pages import Pool, Vector
 from tests import naive
 
@@ -29,7 +30,7 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, pool=None, sl
     scratch._buffers(*buffers)
     reach, state = np.empty(len(limit)), np.zeros(paths.STATE_SIZE, np.int64)
     arcs = Arcs(graph, pool)
-    arcs.set_lengths(frozen_at(graph, x))
+    arcs.set_lengths(frozen_at(graph, x).x)
     scratch.hold(arcs)
     node, edge = graph.closer_node.whole, graph.closer_edge.whole
     need = limit - arcs.shortest[node]
@@ -182,11 +183,11 @@ def test_arcs_are_in_one_order_however_it_came_about(seed):
     x = np.round(rng.random(len(u)), 1)
     near = np.where(rng.random(len(u)) < 0.1, np.round(rng.random(len(u)), 1), x)
     arcs = Arcs(graph)
-    arcs.set_lengths(frozen_at(graph, x))
+    arcs.set_lengths(frozen_at(graph, x).x)
     fresh = arcs.whole.copy()
     for other in (rng.random(len(u)), near, x):
-        arcs.set_lengths(frozen_at(graph, other))
-        arcs.set_lengths(frozen_at(graph, x))
+        arcs.set_lengths(frozen_at(graph, other).x)
+        arcs.set_lengths(frozen_at(graph, x).x)
         assert np.array_equal(fresh, arcs.whole)
     for node in range(graph.nodes):
         part = fresh[graph.arc_start[node] : graph.arc_start[node + 1]]

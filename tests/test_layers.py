@@ -26,6 +26,7 @@ LAYERS = [
         "inputs",
     ],
     [
+        "arcs",
         "oracle",
         "igraph_oracle",
         "cluster_oracle",

@@ -11,7 +11,7 @@ import pytest
 import ooc_pf as pf
 from ooc_pf import constraints, program
 from ooc_pf.general.rowprogram import RowProgram
-from ooc_pf.oracle import NumbaOracle
+from ooc_pf.oracle import NumbaOracle, join_or_stop
 from ooc_pf.problems import convex
 from tests.conftest import assert_same_bits, communities
 
@@ -28,6 +28,8 @@ def slow_graph():
 def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatch):
     monkeypatch.setattr("ooc_pf.oracle.BLOCK_SOURCES", 1 << 20)  # one block: only the kernel itself can stop
     monkeypatch.setattr("ooc_pf.problems.clustering._settings", only_complete)
+    searched = []
+    monkeypatch.setattr("ooc_pf.oracle.join_or_stop", lambda parts: searched.extend(parts) or join_or_stop(parts))
     limits = {"max_time": 1.0} if way == "max_time" else {}
     if way != "max_time":
         lay_out = NumbaOracle.lay_out
@@ -40,7 +42,8 @@ def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatc
         monkeypatch.setattr(NumbaOracle, "lay_out", signal_soon)
     result = pf.correlation_clustering(slow_graph, workspace=tmp_path / "run.pf", workers=1, **limits)
     assert result.status == ("time_limit" if way == "max_time" else "interrupted")
-    assert result.n_iter == 0  # the block was not searched to its end
+    assert result.n_iter == 0
+    assert searched == [None]  # the only block was begun and not searched to its end
     assert pf.open(tmp_path / "run.pf").status == result.status
 
 

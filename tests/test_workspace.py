@@ -3,7 +3,6 @@
 import json
 import multiprocessing
 import os
-import random
 import shutil
 import signal
 import time
@@ -15,7 +14,7 @@ import ooc_pf as pf
 from ooc_pf import arrays
 from ooc_pf import workspace as ws
 from ooc_pf.arrays import ArrayWriter
-from tests.conftest import assert_same_bits
+from tests.conftest import assert_same_bits, resume_among_kills
 
 
 def test_memory_sizes():
@@ -94,34 +93,13 @@ def test_weights_are_kept_for_resume(small, tmp_path, rng):
     assert_same_bits(whole, pf.resume(tmp_path / "run.pf"))
 
 
-def run_until_killed(path):
-    pf.resume(path, workers=2)
-
-
-@pytest.mark.parametrize("least", [5, pytest.param(60, marks=pytest.mark.slow)])
-def test_kill_at_random_moments_loses_nothing(small, tmp_path, least):
+@pytest.mark.parametrize("kills", [5, pytest.param(60, marks=pytest.mark.slow)])
+def test_kill_at_random_moments_loses_nothing(small, tmp_path, kills):
     """Killed again and again without warning, the run still ends with the bits of one that was left alone."""
     path = tmp_path / "run.pf"
     pf.metric_nearness(small, tol=1e-8, workspace=path, max_iter=0)
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ooc_pf"])
-    dice, kills, before = random.Random(3), 0, 0
-    for _ in range(10 * least):
-        process = context.Process(target=run_until_killed, args=(path,))
-        process.start()
-        # Mostly too short to get anywhere, so that the moments spread over all of a start and an iteration.
-        process.join(dice.uniform(0.2, 0.5) if kills < least else None)
-        if process.exitcode is not None:
-            break
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        kills += 1
-        iteration = ws.Workspace(path).manifest["iteration"]
-        assert iteration >= before
-        before = iteration
-    result = pf.resume(path)
-    assert kills >= least
-    assert_same_bits(pf.metric_nearness(small, tol=1e-8), result)
+    assert resume_among_kills(path, kills) == kills
+    assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(path))
     pf.verify(path, oracle="numba")
 
 

@@ -66,7 +66,7 @@ def metric_nearness(
     weights: Any = None,
     lower: Any = None,
     upper: Any = None,
-    tol: float = 1e-6,
+    tol: float | None = None,
     oracle: str = "numba",
     seed: int = 0,
     workspace: Any = None,
@@ -94,9 +94,9 @@ def metric_nearness(
     lower, upper : number or array, optional
         Limits of x on a complete graph, a square array or a vector by edge like the weights. ``upper=d`` only decreases
         distances, ``lower=d`` only increases them.
-    tol : float
+    tol : float, optional
         Stop when the relative gap between the bounds and the largest violation (relative to the largest distance if
-        that is above 1) are both at most this.
+        that is above 1) are both at most this. None: 1e-10 for a complete graph, where it costs little, else 1e-6.
     oracle : {"numba", "igraph"}
         Which engine finds violated cycles. "igraph" works in processes, so a script that asks for it needs the usual
         ``if __name__ == "__main__":`` guard.
@@ -141,11 +141,11 @@ def metric_nearness(
     graph = as_square(graph)
     if _is_for_triangles(graph, oracle, external, limits):
         extras = {"weights": weights, "lower": lower, "upper": upper}
-        options = {"tol": tol, "oracle": oracle, "seed": seed, "settings": DENSE}
+        options = {"tol": 1e-10 if tol is None else tol, "oracle": oracle, "seed": seed, "settings": DENSE}
         return solve_dense(graph, extras, options, limits)
     if lower is not None or upper is not None:
         raise InputError("lower= and upper= need a complete graph, given as a square array, and oracle='numba'")
-    options = {"tol": tol, "oracle": oracle, "seed": seed, "external": external}
+    options = {"tol": 1e-6 if tol is None else tol, "oracle": oracle, "seed": seed, "external": external}
     options["settings"] = lambda disk: _settings(oracle, disk)
     return solve_cycles(
         "nearness", graph, nearness_program, kind="distance", weights=weights, options=options, limits=limits
