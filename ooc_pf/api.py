@@ -28,14 +28,14 @@ PROGRAMS: dict[str, Callable[[dict[str, Any]], MakeProgram]] = {
 def _held_problem(workspace: Workspace) -> dict[str, Any]:
     held = workspace.manifest["problem"]
     if held is None:
-        raise WorkspaceError(f"{workspace.path} holds no run yet; start one with `ooc-pf solve {workspace.path}`")
+        raise WorkspaceError(f"{workspace.name} holds no run yet; start one with `ooc-pf solve {workspace.name}`")
     if held.get("name") in KEYED:
         raise WorkspaceError(
-            f"{workspace.path} holds a run whose objective and constraints are Python objects; call project_and_forget "
+            f"{workspace.name} holds a run whose objective and constraints are Python objects; call project_and_forget "
             "or project_onto_sets again, with workspace= and the same arguments, to go on with it"
         )
     if held.get("name") not in SOLVERS:
-        raise WorkspaceError(f"{workspace.path} holds a run of {held.get('name')!r}, which this release does not know")
+        raise WorkspaceError(f"{workspace.name} holds a run of {held.get('name')!r}, which this release does not know")
     return held
 
 

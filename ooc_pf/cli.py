@@ -188,7 +188,7 @@ def _status(args: argparse.Namespace) -> int:
     manifest = place.manifest
     graph, problem = manifest["graph"], manifest["problem"]
     facts = {
-        "workspace": str(place.path),
+        "workspace": str(place.name),
         "kind": graph["kind"],
         "nodes": graph["nodes"],
         "edges": graph["edges"],
@@ -199,9 +199,9 @@ def _status(args: argparse.Namespace) -> int:
         },
     }
     keyed = graph["kind"] in KEYED
-    lines = [f"{place.path}: {size_of(graph)}, kind {graph['kind']}"]
+    lines = [f"{place.name}: {size_of(graph)}, kind {graph['kind']}"]
     if problem is None:
-        lines.append(f"not solved yet; start with: {'Python' if keyed else f'ooc-pf solve {place.path}'}")
+        lines.append(f"not solved yet; start with: {'Python' if keyed else f'ooc-pf solve {place.name}'}")
     else:
         running = manifest["status"] == "running"
         status = "running, or stopped without notice" if running else manifest["status"]

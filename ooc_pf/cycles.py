@@ -9,15 +9,16 @@ import numpy as np
 from .certificate import Certificate
 from .kernels.paths import UNLIMITED
 from .monitor import Monitor
-from .oracle import Found, Frozen, count_blocks
+from .oracle import BLOCK_SOURCES, Found, Frozen, Places, all_sources, count_blocks
 from .pages import Vector
 from .problem import Pass, Problem, State, total_charge
 from .program import CycleProgram, nonnegative
 from .rows import TRAIL, Rows
 from .sweeping import sweep_round
 
-CERTIFY = "certify"
+CERTIFY, HOT = "certify", "hot"
 FLOOR = 0.1  # rows violated by less than this part of the tolerance are left for later
+COOLING = 0.5  # what sweeps leave of a violation, at a guess
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Stage:
     hops : int
         How many arcs from its source a search goes; 0: no limit, -1: trees instead of searches.
     waves : int
-        In how many parts the sources are taken, with sweeps between.
+        In how many parts the sources are taken, with sweeps between. The stage "hot" takes as many at a time, but
+        always those that are most violated as far as is known, until none is worth it.
     rounds : int
         Rounds of sweeps after a wave, at most.
     pays : float
@@ -83,28 +85,36 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
     tol, settings = options["tol"], options["settings"]
     stages = {stage[0]: Stage(*stage) for stage in settings["stages"]}
     order = list(stages)
-    blocks, slack = count_blocks(program.graph), program.slack
+    sources, slack = all_sources(program.graph), program.slack
+    blocks = count_blocks(sources)
 
     def wave_size(stage: Stage) -> int:
         if stage.name == CERTIFY:
-            return max(1, blocks)
-        return max(1, min(-(-blocks // stage.waves), settings["most_blocks"]))
+            return max(1, len(sources))
+        return BLOCK_SOURCES * max(1, min(-(-blocks // stage.waves), settings["most_blocks"]))
+
+    def wave(state: State, stage: Stage) -> Places:
+        if stage.name == HOT:
+            return hottest(state.heat, state.plan["cold"], wave_size(stage))
+        first = state.plan["wave"] * wave_size(stage)
+        return sources[first : first + wave_size(stage)]
 
     def find(state: State) -> Pass:
         stage = stages[state.plan["stage"]]
         if stage.hops < 0:
             return find_by_trees(state)
-        first = state.plan["wave"] * wave_size(stage)
-        part = range(blocks)[first : first + wave_size(stage)]
-        complete = len(part) == blocks and stage.hops == 0
+        part = wave(state, stage)
+        complete = len(part) == len(sources) and stage.hops == 0
         rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": slack,
                  "stop": monitor.stop}  # fmt: skip
         address = generation() and (generation(), "y")
-        with monitor.timed("oracle"), monitor.bar(stage.name, len(part)) as tick:
+        with monitor.timed("oracle"), monitor.bar(stage.name, count_blocks(part)) as tick:
             point = nonnegative(state.y, state.pool) if complete else None
             batches = oracle.find(freeze(state.program, state.y, address), part, tick=tick, **rules)
             found, worst = look(state.program, state.y, batches, settings["most_rows"], point)
         state.admit(found.pairs)
+        if HOT in stages and stage.hops == 0:
+            state.heat = heated(state.heat, len(sources), part, found.peak)
         if not complete:
             return Pass(worthwhile(found), worst, found.relaxed)
         if len(found.pairs):
@@ -116,6 +126,11 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         """The rows without those whose violation hardly counts yet: they would only make the sweeps longer."""
         least = FLOOR * min(float(found.violation.max(initial=0.0)), tol * program.scale)
         return found.rows.select(found.violation >= least)
+
+    def cold(worst: float) -> float:
+        """How little a source may be violated to be left alone: a part of the worst, but no less than is asked for."""
+        aim = settings.get("calm", 0.0) * tol * program.scale
+        return max(settings.get("share", 0.0) * worst, aim if worst > aim else 0.0, slack)
 
     def find_by_trees(state: State) -> Pass:
         closers = state.program.graph.closer_node.whole
@@ -161,7 +176,12 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         stage = stages[now["stage"]]
         began = before if now["wave"] == 0 else now["began"]
         worst = max(now["worst"], found.worst)
-        if (now["wave"] + 1) * wave_size(stage) < blocks:
+        if stage.name == HOT:
+            # Guesses may be wrong: after two passes' worth of them it is time to look everywhere.
+            if len(wave(state, stage)) and now["wave"] + 1 < 2 * stage.waves:
+                return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
+            return first_plan(CERTIFY, worst)
+        if (now["wave"] + 1) * wave_size(stage) < len(sources):
             return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
         if stage.name == order[-1]:
             # A pass with sweeps takes the violation down, so that the next one may as well certify.
@@ -169,13 +189,27 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
                 CERTIFY if worst <= settings["promise"] * tol * state.program.scale else stage.name, worst
             )
         if stage.name == CERTIFY:
-            return first_plan(order[-1], worst)
+            calm = order[-1] == HOT and not len(hottest(state.heat, cold(worst), 1))
+            return first_plan(CERTIFY if calm else order[-1], worst, cold(worst))
         pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))
         return first_plan(stage.name if pays else order[order.index(stage.name) + 1], worst)
 
     return Problem(name, find, sweep, forget, bound, plan)
 
 
-def first_plan(stage: str, last: float = 1.0) -> dict[str, Any]:
-    """The beginning of a pass; ``last`` is the worst violation of the one before."""
-    return {"stage": stage, "wave": 0, "worst": 0.0, "began": 0.0, "last": last}
+def first_plan(stage: str, last: float = 1.0, cold: float = 0.0) -> dict[str, Any]:
+    """The beginning of a pass; ``last`` is the worst violation of the one before, ``cold`` what is left alone."""
+    return {"stage": stage, "wave": 0, "worst": 0.0, "began": 0.0, "last": last, "cold": cold}
+
+
+def hottest(heat: np.ndarray, cold: float, most: int) -> np.ndarray:
+    """Places of the sources hotter than ``cold``; of too many, the hottest."""
+    hot = np.flatnonzero(heat > cold)
+    return np.sort(hot[np.argsort(-heat[hot], kind="stable")[:most]])
+
+
+def heated(heat: np.ndarray | None, sources: int, places: Places, peak: np.ndarray) -> np.ndarray:
+    """What is to be expected of each source after the sweeps that follow; nothing is known of one never visited."""
+    heat = np.full(sources, np.inf) if heat is None else heat.copy()
+    heat[places] = COOLING * peak
+    return heat

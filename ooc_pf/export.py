@@ -36,7 +36,7 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
 
     def write(place: Workspace) -> int:
         if not place.edges.exists():
-            raise WorkspaceError(f"{place.path} holds no graph to export; its answer is pf.open({str(place.path)!r}).x")
+            raise WorkspaceError(f"{place.name} holds no graph to export; its answer is pf.open({str(place.name)!r}).x")
         batches = _nodes(place) if clusters else _edges(place)
         return _write_npz(partial, batches) if format == "npz" else _write_table(partial, batches, format)
 
@@ -60,7 +60,7 @@ def _edges(place: Workspace) -> Iterator[Columns]:
 
 def _nodes(place: Workspace) -> Iterator[Columns]:
     if not (place.outcome / "labels").exists():
-        raise WorkspaceError(f"{place.path} has no clusters to export; they come with `--problem clustering`")
+        raise WorkspaceError(f"{place.name} has no clusters to export; they come with `--problem clustering`")
     yield {"node": read_labels(place.edges), "cluster": read_array(place.outcome, "labels")}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .arrays import read_array
 from .graph import Graph, with_pairs
-from .oracle import Found, Frozen, SearchStopped, block_span, join_or_stop
+from .oracle import BLOCK_SOURCES, Block, Found, Frozen, Places, SearchStopped, count_blocks, cut, join_or_stop
 from .parallel import run_tasks
 from .rows import Rows
 
@@ -26,15 +26,15 @@ class IgraphOracle:
     def __init__(self, group: Path, limit_rule: tuple[float, float], pool: Executor | None):
         self._group, self._rule, self._pool = group, limit_rule, pool
 
-    def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
+    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
              tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
-        """Search ``blocks`` completely; ``hops``, ``keep_paths`` and ``stop`` do not apply to this engine."""
-        for at in range(0, len(blocks), _BATCH):
-            part = blocks[at : at + _BATCH]
-            if not all([tick() for _ in part]):
+        """Search from the sources at ``places``; ``hops``, ``keep_paths`` and ``stop`` do not apply to this engine."""
+        for part in cut(places, _BATCH * BLOCK_SOURCES):
+            if not all([tick() for _ in range(count_blocks(part))]):
                 raise SearchStopped
             rule = (*self._rule, frozen.beyond)
-            calls = [(str(self._group), *map(str, frozen.address), rule, block, slack) for block in part]
+            blocks = cut(part, BLOCK_SOURCES)
+            calls = [(str(self._group), *map(str, frozen.address), rule, block, slack) for block in blocks]
             if self._pool is None:
                 yield join_or_stop([search_block_with_igraph(*call) for call in calls])
             else:
@@ -62,17 +62,15 @@ def _point_of(graph_group: str, group: str, name: str) -> tuple[np.ndarray, Grap
 
 
 def search_block_with_igraph(
-    graph_group: str, point_group: str, point_name: str, rule: tuple[float, float, float], block: int, slack: float
+    graph_group: str, point_group: str, point_name: str, rule: tuple[float, float, float], places: Places, slack: float
 ) -> Found:
     """Search one block from its address alone; safe to run twice."""
     _, engine, edge_of = _igraph_of(graph_group)
     x, graph = _point_of(graph_group, point_group, point_name)
     closing, rhs, beyond = rule
-    first, last, span = block_span(graph, block)
-    sources = graph.sources[first:last]
+    block = Block.read(graph, places)
+    sources, owner, far, edge = block.sources, block.owner, block.node, block.edge
     distance = np.array(engine.distances(source=sources.tolist(), weights=x[edge_of]))
-    owner = np.repeat(np.arange(last - first), np.diff(graph.closer_start[first : last + 1]))
-    far, edge = graph.closer_node.read(*span), graph.closer_edge.read(*span)
     limit = closing * x[edge] - rhs
     new_owner, new_far = _unknown_pairs(graph, sources, owner, far, distance < beyond - slack)
     owner, far = np.append(owner, new_owner), np.append(far, new_far)
@@ -89,7 +87,7 @@ def search_block_with_igraph(
     start = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     gaps = gap[np.concatenate(order)] if order else np.empty(0)
     pairs = np.column_stack((sources[new_owner], new_far)).astype(np.int32)
-    return Found(Rows(start, edges), gaps, edge, np.minimum(limit, limit - gap), pairs, 0)
+    return Found(Rows(start, edges), gaps, block.peak(owner, gap), edge, np.minimum(limit, limit - gap), pairs, 0)
 
 
 def _unknown_pairs(graph: Graph, sources, owner, far, near) -> tuple[np.ndarray, np.ndarray]:

@@ -57,12 +57,14 @@ class Frozen:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search of some source blocks found.
+    """What a search from some sources found.
 
     Attributes
     ----------
     rows : Rows
         Violated rows; ``violation`` tells by how much.
+    peak : float64[sources]
+        The largest violation from each source, in the order they were searched.
     edge, reach : int32 array, float64 array
         The closing edges that were looked at, and ``min(limit, distance)`` of each.
     pairs : int32[new, 2]
@@ -73,6 +75,7 @@ class Found:
 
     rows: Rows
     violation: np.ndarray
+    peak: np.ndarray
     edge: np.ndarray
     reach: np.ndarray
     pairs: np.ndarray
@@ -81,12 +84,13 @@ class Found:
     @classmethod
     def join(cls, parts: Sequence["Found"]) -> "Found":
         if not parts:
-            return cls(Rows.empty(), np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
+            return cls(Rows.empty(), np.empty(0), np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
         before = np.cumsum([0, *(len(part.pairs) for part in parts)])
         rows = [Rows(part.rows.start, _behind(part.rows.edges, k)) for part, k in zip(parts, before)]
         return cls(
             Rows.join(rows),
             np.concatenate([part.violation for part in parts]),
+            np.concatenate([part.peak for part in parts]),
             np.concatenate([_behind(part.edge, k) for part, k in zip(parts, before)]),
             np.concatenate([part.reach for part in parts]),
             np.concatenate([part.pairs for part in parts]),
@@ -119,21 +123,63 @@ class SearchStopped(Exception):
     """A stop was asked for while blocks were still to be searched."""
 
 
-def count_blocks(graph: Graph) -> int:
-    """How many blocks of sources a pass over the graph has."""
-    return -(-len(graph.sources) // BLOCK_SOURCES)
+# Which sources to search from: their places in ``graph.sources``.
+Places = range | np.ndarray
 
 
-def block_span(graph: Graph, block: int) -> tuple[int, int, tuple[int, int]]:
-    """First and last source of a block, and first and last of their closing edges."""
-    first = block * BLOCK_SOURCES
-    last = min(first + BLOCK_SOURCES, len(graph.sources))
-    return first, last, (int(graph.closer_start[first]), int(graph.closer_start[last]))
+def all_sources(graph: Graph) -> Places:
+    """The places of all sources."""
+    return range(len(graph.sources))
 
 
-def batches(blocks: range) -> Iterator[range]:
-    """Blocks whose results are handed over together."""
-    return (blocks[at : at + BATCH_BLOCKS] for at in range(0, len(blocks), BATCH_BLOCKS))
+def cut(places: Places, size: int) -> list[Places]:
+    """The places in parts of ``size``."""
+    return [places[at : at + size] for at in range(0, len(places), size)]
+
+
+def count_blocks(places: Places) -> int:
+    """How many blocks, the tasks of workers, the places make."""
+    return -(-len(places) // BLOCK_SOURCES)
+
+
+def batches(places: Places) -> list[Places]:
+    """Places whose results are handed over together: some blocks."""
+    return cut(places, BATCH_BLOCKS * BLOCK_SOURCES)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some sources and their closing edges: those of source i are ``start[i]:start[i + 1]``."""
+
+    sources: np.ndarray
+    start: np.ndarray
+    edge: np.ndarray
+    node: np.ndarray
+
+    @classmethod
+    def read(cls, graph: Graph, places: Places) -> "Block":
+        at = np.asarray(places)
+        first, last = graph.closer_start[at], graph.closer_start[at + 1]
+        start = np.concatenate(([0], np.cumsum(last - first)))
+        together = len(at) > 0 and at[-1] - at[0] == len(at) - 1
+        spans = [(first[0], last[-1])] if together else list(zip(first, last, strict=True))
+        edge, node = (_joined(vector, spans) for vector in (graph.closer_edge, graph.closer_node))
+        return cls(graph.sources[at], start, edge, node)
+
+    @property
+    def owner(self) -> np.ndarray:
+        """Which source each closing edge belongs to."""
+        return np.repeat(np.arange(len(self.sources)), np.diff(self.start))
+
+    def peak(self, owner: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """The largest gap of each source, at least zero."""
+        largest = np.zeros(len(self.sources))
+        np.maximum.at(largest, owner, gap)
+        return largest
+
+
+def _joined(vector: Vector, spans: list[tuple[int, int]]) -> np.ndarray:
+    return np.concatenate([np.empty(0, vector.dtype), *(vector.read(int(a), int(b)) for a, b in spans)])
 
 
 def join_or_stop(parts: list[Found | None]) -> Found:
@@ -172,31 +218,33 @@ class NumbaOracle:
         for scratch in self._all_scratch:
             scratch.hold(self._arcs)
 
-    def find(self, frozen: Frozen, blocks: range, *, hops: int, keep_paths: int, slack: float,
+    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
              tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
-        """Search ``blocks``, a batch at a time.
+        """Search from the sources at ``places``, a batch at a time.
 
         ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
         """
         self.lay_out(frozen)
 
-        def search(block: int) -> Found | None:
+        def search(block: Places) -> Found | None:
             if not tick():
                 return None
             return self.search_block(frozen, block, hops=hops, keep_paths=keep_paths, slack=slack, stop=stop)
 
-        for part in batches(blocks):
-            yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in part]))
+        for part in batches(places):
+            yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in cut(part, BLOCK_SOURCES)]))
 
-    def search_block(self, frozen: Frozen, block: int, *, hops: int, keep_paths: int, slack: float,
+    def search_block(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
                      stop: np.ndarray) -> Found | None:  # fmt: skip
         """What one block finds at the point laid out; None if it was stopped."""
+        block = Block.read(frozen.graph, places)
         scratch = self._scratch.get()
         try:
             found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
             if found is None or frozen.known is None:
                 return found
-            return Found.join([found, self._discover(scratch, frozen, block, hops, slack)])
+            more = self._discover(scratch, frozen, block, hops, slack)
+            return replace(Found.join([found, more]), peak=np.maximum(found.peak, more.peak))
         finally:
             self._scratch.put(scratch)
 
@@ -230,20 +278,16 @@ class NumbaOracle:
         return replace(found, relaxed=sum(relaxed))
 
     def _search(self, scratch, frozen, block, hops, keep_paths, slack, stop) -> Found | None:
-        graph = frozen.graph
-        first, last, span = block_span(graph, block)
-        edge, node = graph.closer_edge.read(*span), graph.closer_node.read(*span)
-        limit = frozen.limit(frozen.x(edge))
-        need = limit - self._arcs.shortest[node]
-        reach = np.empty(len(edge))
-        own = graph.closer_start[first : last + 1] - span[0]
-        order = scratch.order(int(np.diff(own).max(initial=0)))
+        limit = frozen.limit(frozen.x(block.edge))
+        need = limit - self._arcs.shortest[block.node]
+        reach = np.empty(len(block.edge))
+        order = scratch.order(int(np.diff(block.start).max(initial=0)))
         state, ends, gaps, entries = np.zeros(paths.STATE_SIZE, np.int64), [], [], []
         code = paths.FULL
         while code != paths.DONE:
             code = paths.advance(
-                graph.sources[first:last], own, node, edge, limit, need, reach, hops, keep_paths, slack,
-                graph.arc_start, scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best,
+                block.sources, block.start, block.node, block.edge, limit, need, reach, hops, keep_paths, slack,
+                frozen.graph.arc_start, scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best,
                 *scratch.rows, state, stop,
             )  # fmt: skip
             if code == paths.STOPPED:
@@ -259,29 +303,29 @@ class NumbaOracle:
             entries.append(scratch.rows[2][:used].copy())
             state[paths.ROWS] = state[paths.ENTRIES] = 0
         start = np.concatenate(([0], np.cumsum(np.concatenate(ends), dtype=np.int64)))
-        rows = Rows(start, np.concatenate(entries))
-        return Found(rows, np.concatenate(gaps), edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
+        rows, peak = Rows(start, np.concatenate(entries)), block.peak(block.owner, limit - reach)
+        return Found(rows, np.concatenate(gaps), peak, block.edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
 
     def _discover(self, scratch, frozen, block, hops, slack) -> Found:
         """The pairs without a variable that are closer than they may be."""
-        graph = frozen.graph
-        first, last, _ = block_span(graph, block)
         parts, done, most = [], 0, min(hops, paths.UNLIMITED - 1) + 1
-        while done < last - first:
+        order = np.argsort(block.sources)
+        while done < len(block.sources):
             ends, reach = np.empty((len(scratch.rows[0]), 2), np.int32), np.empty(len(scratch.rows[0]))
             row_end, _, entries = scratch.rows
             done, count, used, relaxed = pairs.discover(
-                graph.sources[first:last], done, frozen.beyond - slack, most, *frozen.known, graph.arc_start,
+                block.sources, done, frozen.beyond - slack, most, *frozen.known, frozen.graph.arc_start,
                 self._arcs.whole, *scratch.labels, scratch.known, ends, reach, row_end, entries,
             )  # fmt: skip
-            if done < last - first and count == 0:
+            if done < len(block.sources) and count == 0:
                 scratch.grow_rows()
             start = np.concatenate(([0], row_end[:count]))
             rows = Rows(start, entries[:used].copy())
             edge = -1 - np.arange(count, dtype=np.int32)
             gap = frozen.beyond - reach[:count]
-            parts.append(Found(rows, gap, edge, reach[:count], ends[:count], relaxed))
-        return Found.join(parts)
+            owner = order[np.searchsorted(block.sources, ends[:count, 0], sorter=order)]
+            parts.append(Found(rows, gap, block.peak(owner, gap), edge, reach[:count], ends[:count], relaxed))
+        return replace(Found.join(parts), peak=np.max([part.peak for part in parts], axis=0))
 
 
 def _climb(graph: Graph, x, limit, near, forest, slack, first, last) -> Found:
@@ -296,4 +340,4 @@ def _climb(graph: Graph, x, limit, near, forest, slack, first, last) -> Found:
     edges = np.empty(int(start[-1]), np.int32)
     trees.tree_rows(near, far, closing, best, forest, start, edges)
     gap = (limit[span] - length)[hit]
-    return Found(Rows(start, edges), gap, np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
+    return Found(Rows(start, edges), gap, np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)

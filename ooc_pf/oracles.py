@@ -17,7 +17,7 @@ from .errors import InputError
 from .graph import build_graph
 from .inputs import read_edges
 from .kernels.paths import UNLIMITED
-from .oracle import Frozen, NumbaOracle, count_blocks
+from .oracle import BLOCK_SOURCES, Frozen, NumbaOracle, all_sources, cut
 from .pages import Vector
 from .rows import Rows
 
@@ -291,7 +291,7 @@ def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_path
         rules = {"hops": UNLIMITED, "keep_paths": keep_paths, "slack": 1e-15, "stop": np.zeros(1, np.uint8)}
         found: list[Task] = [
             lambda block=block: _cycle_rows(engine.search_block(frozen, block, **rules).rows)
-            for block in range(count_blocks(net))
+            for block in cut(all_sources(net), BLOCK_SOURCES)
         ]
         if nonnegative:
             found.append(lambda: _below_zero(x))

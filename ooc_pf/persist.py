@@ -61,6 +61,7 @@ def load_state(workspace: Workspace, program: Program, y: Vector, rows: Constrai
         feasible=read_vector(workspace.feasible, "x", pool) if workspace.feasible else None,
         objective=math.inf if manifest["objective"] is None else manifest["objective"],
         certificate=certificate and Certificate(**{k: math.inf if v is None else v for k, v in certificate.items()}),
+        heat=read_array(workspace.generation, "heat") if (workspace.generation / "heat").exists() else None,
     )
 
 
@@ -96,6 +97,8 @@ def write_generation(group: Path, state: State) -> None:
     """Write what a run goes on from."""
     for name, vector in {"y": state.y, **state.program.changed()}.items():
         write_vector(group, name, vector)
+    if state.heat is not None:
+        write_vector(group, "heat", Vector.of(state.heat))
     state.rows.write(group / "rows")
 
 
@@ -125,13 +128,13 @@ def commit_start(
 
 def committer(workspace: Workspace, state: State, write: Write = write_generation) -> Commit:
     """The engine's commit for a workspace; ``write(group, state)`` fills a generation."""
-    written = state.feasible
+    written, heat = state.feasible, state.heat
 
     def commit(state: State, record: dict[str, Any], status: str) -> None:
-        nonlocal written
+        nonlocal written, heat
         fresh = state.feasible if state.feasible is not written else None
         # Without a sweep neither y nor the duals moved: the generation still says it all.
-        moved = record.get("sweeps") or record["added"]
+        moved = record.get("sweeps") or record["added"] or state.heat is not heat
         workspace.commit(
             record,
             write_generation=(lambda group: write(group, state)) if moved else None,
@@ -146,7 +149,7 @@ def committer(workspace: Workspace, state: State, write: Write = write_generatio
             lower_bound=record["lower_bound"],
             n_active=len(state.rows),
         )
-        written = state.feasible
+        written, heat = state.feasible, state.heat
 
     return commit
 
@@ -210,5 +213,5 @@ def open_result(workspace: Workspace) -> Result:
         n_active=manifest["n_active"],
         history=workspace.history(),
         blocks=lambda: read_blocks(workspace.generation / "rows", open_array(workspace.generation, "y").shape[0]),
-        workspace=workspace.path,
+        workspace=workspace.name,
     )

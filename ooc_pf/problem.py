@@ -55,6 +55,8 @@ class State:
         What the vectors share.
     certificate : Certificate or None
         Of the last complete pass.
+    heat : float64[sources] or None
+        How violated the rows from each source are expected to be, for a schedule that asks.
     """
 
     program: Program
@@ -66,6 +68,7 @@ class State:
     feasible: Vector | None = None
     objective: float = np.inf
     certificate: Certificate | None = None
+    heat: np.ndarray | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     _spare: Vector | None = None
 

@@ -46,7 +46,7 @@ from .persist import (
 from .problem import Problem, State
 from .program import CycleProgram
 from .result import Result
-from .workspace import Workspace, create_workspace
+from .workspace import Workspace, create_workspace, exists
 
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
 # What a problem makes of its point: (edges, state, options, in a hurry) -> parts of the result.
@@ -219,10 +219,10 @@ def settle(problem: Problem, state: State, status: str) -> Certificate | None:
 
 
 def _solve_given_workspace(name, edges, make, kind, weights, options, limits, finish) -> Result:
-    path = Path(limits.workspace)
+    path = limits.workspace
     u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
     mark = digest(u, v, value, np.array(edges.nodes))
-    if not path.exists():
+    if not exists(path):
         source = {"file": None, "digest": mark}
         labels = np.arange(edges.nodes)
         create_workspace(path, u, v, value, labels, kind=kind, source=source)
@@ -236,7 +236,7 @@ def _solve_given_workspace(name, edges, make, kind, weights, options, limits, fi
 def _solve_on_disk(name, workspace, make, kind, weights, options, limits, finish) -> Result:
     found, edges = workspace.manifest["graph"]["kind"], workspace.manifest["graph"]["edges"]
     if found != kind:
-        raise WorkspaceError(f"{workspace.path} was converted with kind={found!r}; {name} needs kind={kind!r}")
+        raise WorkspaceError(f"{workspace.name} was converted with kind={found!r}; {name} needs kind={kind!r}")
     with workspace.locked():
         options = _settled(_as_held(workspace, options, limits), edges)
         workers = count_workers(limits.workers)
@@ -268,7 +268,7 @@ def run_committed(workspace: Workspace, problem: Problem, load: Callable[[], Sta
     """
     state = load()
     if state.iteration:
-        monitor.note(f"continuing {workspace.path} at iteration {state.iteration}")
+        monitor.note(f"continuing {workspace.name} at iteration {state.iteration}")
     status = run(problem, state, tol=tol, max_iter=max_iter, monitor=monitor, commit=committer(workspace, state, write))
     if status == "converged":
         if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
@@ -366,7 +366,7 @@ class _Run:
             else:
                 oracle = NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             if client is not None:
-                oracle = ClusterOracle(oracle, workspace.graph, (program.closing, program.rhs), client)
+                oracle = ClusterOracle(oracle, workspace, (program.closing, program.rhs), client)
             yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation)
 
 
@@ -380,7 +380,7 @@ def difference(workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any
     then = {"problem": held["name"], **held["options"]}
     now = {"problem": wanted["name"], **wanted["options"]}
     return (
-        f"{workspace.path} holds progress made with other options ({changes(then, now)}). Ways out: `ooc-pf resume "
-        f"{workspace.path}` goes on with the options it has (`--tol` may change there), `solve --restart` discards its "
+        f"{workspace.name} holds progress made with other options ({changes(then, now)}). Ways out: `ooc-pf resume "
+        f"{workspace.name}` goes on with the options it has (`--tol` may change there), `solve --restart` discards its "
         "progress (restart=True in Python), or convert into a new workspace"
     )

@@ -18,7 +18,7 @@ from .graph import Graph, read_vector
 from .igraph_oracle import IgraphOracle
 from .inputs import Edges
 from .kernels.paths import UNLIMITED
-from .oracle import NumbaOracle, count_blocks
+from .oracle import NumbaOracle, all_sources
 from .pages import Pool, Vector, spans
 from .parallel import count_workers, worker_pool
 from .persist import MakeProgram, load_edges, load_point, load_program
@@ -47,7 +47,7 @@ def require(workspace: Workspace, holds: bool, problem: str) -> None:
     """Raise a WorkspaceError that names the problem unless ``holds``."""
     if not holds:
         raise WorkspaceError(
-            f"{workspace.path}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
+            f"{workspace.name}: {problem}; the workspace is damaged, `ooc-pf solve --restart` starts again"
         )
 
 
@@ -144,11 +144,10 @@ class _Check:
                 if processes
                 else NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             )
-            blocks = range(count_blocks(program.graph))
             rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True,
                      "stop": np.zeros(1, np.uint8)}  # fmt: skip
             closed = nonnegative(point, self.pool)
-            found, worst = look(program, point, engine.find(frozen, blocks, **rules), 0, closed)
+            found, worst = look(program, point, engine.find(frozen, all_sources(program.graph), **rules), 0, closed)
         if not len(found.pairs):
             return program.value(point), max(below, worst)
         program = program.with_pairs(found.pairs)

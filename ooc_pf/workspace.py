@@ -27,6 +27,7 @@ import numpy as np
 
 from .arrays import write_array, write_labels
 from .errors import InputError, WorkspaceBusyError, WorkspaceError
+from .mirror import Mirror, is_url, local_copy
 
 FORMAT = "ooc_pf workspace"
 VERSION = 2
@@ -89,10 +90,14 @@ def flush_directory(directory: Path) -> None:
 
 @contextlib.contextmanager
 def building(path: str | os.PathLike) -> Iterator[Path]:
-    """Build a directory under the name ``<path>.partial``; it takes its own name when complete, or is removed."""
-    final = Path(path)
-    if final.exists():
-        raise WorkspaceError(f"{final} already exists; choose another name or remove it first")
+    """Build a directory under the name ``<path>.partial``; it takes its own name when complete, or is removed.
+
+    One that belongs on an object store is built here and then sent there.
+    """
+    final = local_copy(path)
+    if exists(path):
+        raise WorkspaceError(f"{path} already exists; choose another name or remove it first")
+    shutil.rmtree(final, ignore_errors=True)  # of a store: a copy of what is gone
     partial = final.with_name(final.name + ".partial")
     if partial.exists():
         # What a killed process left may go; what a living one works on may not.
@@ -106,6 +111,8 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
             yield partial
             flush(partial)
             os.rename(partial, final)
+        if is_url(path):
+            Mirror(path).push()
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -202,19 +209,32 @@ def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -
                 raise
 
 
+def exists(path: str | os.PathLike) -> bool:
+    """Whether there is anything under this name, here or on a store."""
+    return Mirror(path).exists() if is_url(path) else Path(path).exists()
+
+
 class Workspace:
-    """One workspace directory: its manifest, its lock, and the commit of a new generation."""
+    """One workspace: its manifest, its lock, and the commit of a new generation.
+
+    ``path`` is its directory; of a workspace on an object store, that of the working copy. ``name`` is what the user
+    calls it.
+    """
 
     def __init__(self, path: str | os.PathLike):
-        self.path = Path(path)
+        self.name = path if is_url(path) else Path(path)
+        self.path = local_copy(path)
+        self._mirror = Mirror(path) if is_url(path) else None
         self.manifest = self._read_manifest()
 
     def _read_manifest(self) -> dict[str, Any]:
+        if self._mirror is not None:
+            self._mirror.pull()
         file = self.path / MANIFEST
-        if not self.path.exists():
-            raise WorkspaceError(f"{self.path}: no such workspace; make one with `ooc-pf convert SOURCE {self.path}`")
+        if not exists(self.name):
+            raise WorkspaceError(f"{self.name}: no such workspace; make one with `ooc-pf convert SOURCE {self.name}`")
         if not file.is_file():
-            raise WorkspaceError(f"{self.path} is not a workspace: it has no {MANIFEST}")
+            raise WorkspaceError(f"{self.name} is not a workspace: it has no {MANIFEST}")
         try:
             manifest = json.loads(file.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -225,7 +245,7 @@ class Workspace:
             _upgrade_from_1(manifest)
         if manifest.get("version") != VERSION:
             raise WorkspaceError(
-                f"{self.path} has format version {manifest.get('version')!r}, this program reads version {VERSION}; "
+                f"{self.name} has format version {manifest.get('version')!r}, this program reads version {VERSION}; "
                 "use the release that wrote it, or convert the edges again"
             )
         missing = {"graph", "problem", "status", "iteration", "history_bytes", *NUMBERED} - manifest.keys()
@@ -239,6 +259,11 @@ class Workspace:
             if (self.path / entry).is_symlink():
                 raise WorkspaceError(f"{self.path / entry} is a symbolic link; a workspace must hold its own files")
         return manifest
+
+    @property
+    def address(self) -> str:
+        """Where another process finds it."""
+        return str(self.name) if self._mirror is not None else str(self.path.resolve())
 
     @property
     def edges(self) -> Path:
@@ -272,11 +297,11 @@ class Workspace:
         """The group with the x to show: the answer of a problem that makes one, else the feasible point."""
         problem = self.manifest["problem"]
         if problem is None:
-            raise WorkspaceError(f"{self.path} has not been solved yet; run `ooc-pf solve {self.path}`")
+            raise WorkspaceError(f"{self.name} has not been solved yet; run `ooc-pf solve {self.name}`")
         group = self.answer if problem["answers"] else self.feasible
         if group is None:
             raise WorkspaceError(
-                f"{self.path}: its run has no answer yet; `ooc-pf resume {self.path}` goes on with it, and with "
+                f"{self.name}: its run has no answer yet; `ooc-pf resume {self.name}` goes on with it, and with "
                 "`--max-iter 0` only makes an answer of what is there"
             )
         return group
@@ -316,6 +341,8 @@ class Workspace:
         self._publish(record, **changes)
         for entry in NUMBERED:
             self._drop_stale(entry)
+        if self._mirror is not None:
+            self._mirror.push()
 
     def _write_next(self, entry: str, write: Callable[[Path], None]) -> int:
         number = self.manifest[entry] + 1

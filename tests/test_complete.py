@@ -13,7 +13,7 @@ from ooc_pf.constraints import ConstraintStore
 from ooc_pf.cycles import freeze
 from ooc_pf.inputs import Edges
 from ooc_pf.kernels.paths import UNLIMITED
-from ooc_pf.oracle import Found, NumbaOracle, count_blocks
+from ooc_pf.oracle import Found, NumbaOracle, all_sources
 from ooc_pf.pages import Pool, Vector
 from ooc_pf.parallel import worker_pool
 from ooc_pf.problem import State
@@ -74,7 +74,7 @@ def test_search_finds_every_close_pair_once(seed):
     x = np.round(rng.random(len(u)), 1)
     with worker_pool(1, processes=False) as pool:
         batches = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, Vector.of(x)), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
+            freeze(program, Vector.of(x)), all_sources(program.graph), hops=UNLIMITED, keep_paths=1,
             slack=1e-9, tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
         found = Found.join(list(batches))

@@ -12,6 +12,7 @@ LAYERS = [
         "pages",
         "budget",
         "external",
+        "mirror",
         "workspace",
         "edgetext",
         "edgeparquet",
@@ -55,6 +56,7 @@ ONLY_IN = {
     "dask": {"parallel"},
     "duckdb": {"edgesort"},
     "argparse": {"cli"},
+    "fsspec": {"mirror"},
 }
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 

@@ -118,7 +118,7 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     from ooc_pf.cycles import freeze
     from ooc_pf.igraph_oracle import search_block_with_igraph
     from ooc_pf.kernels.paths import UNLIMITED
-    from ooc_pf.oracle import Found, NumbaOracle, count_blocks
+    from ooc_pf.oracle import Found, NumbaOracle, all_sources, cut
     from ooc_pf.pages import Pool
     from ooc_pf.parallel import worker_pool
     from ooc_pf.persist import load_edges, load_point, load_program
@@ -131,18 +131,19 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     _, y = load_point(place, program, Pool())
     with worker_pool(1, processes=False) as pool:
         batches = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, y), range(count_blocks(program.graph)), hops=UNLIMITED, keep_paths=1,
+            freeze(program, y), all_sources(program.graph), hops=UNLIMITED, keep_paths=1,
             slack=1e-12, tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
         found = Found.join(list(batches))
     parts = [
         search_block_with_igraph(str(place.graph), str(place.generation), "y", (1.0, 0.0, -np.inf), block, 1e-12)
-        for block in range(count_blocks(program.graph))
+        for block in cut(all_sources(program.graph), 32)
     ]
     assert np.concatenate([part.reach for part in parts]) == pytest.approx(found.reach, abs=1e-12)
     closed = [part.rows.edges[part.rows.start[:-1]] for part in parts]
     assert set(np.concatenate(closed)) == set(found.rows.edges[found.rows.start[:-1]])
     assert len(found.rows) > 5
+    assert np.concatenate([part.peak for part in parts]) == pytest.approx(found.peak, abs=1e-12)
 
 
 def test_limits_still_give_a_feasible_point_with_its_bound(small):

@@ -170,7 +170,7 @@ def digest_square(matrix: Any, tiling: Tiling) -> str:
     return total.hexdigest()
 
 
-def create_dense_workspace(path: Path, matrix: Any, tiling: Tiling, mark: str) -> None:
+def create_dense_workspace(path: str | Path, matrix: Any, tiling: Tiling, mark: str) -> None:
     """Make a workspace of all pairs from a square matrix, a few lines at a time."""
     with building(path) as directory:
         group = directory / EDGES

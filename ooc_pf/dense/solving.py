@@ -25,7 +25,7 @@ from ..problem import State
 from ..result import Result
 from ..rows import RowBlock
 from ..solving import Limits, check_options, difference, make_result, run_committed, scratch_pool, settle
-from ..workspace import Workspace
+from ..workspace import Workspace, exists
 from .build import build_program, divide_memory
 from .inputs import (
     Stripes,
@@ -78,8 +78,8 @@ def solve_dense(graph: Any, extras: dict[str, Any], options: dict[str, Any], lim
     tiling = Tiling(len(graph), options["settings"]["side"])
     if limits.workspace is None:
         return _solve_in_memory(graph, tiling, extras, options, limits)
-    path, mark = Path(limits.workspace), digest_square(graph, tiling)
-    if not path.exists():
+    path, mark = limits.workspace, digest_square(graph, tiling)
+    if not exists(path):
         create_dense_workspace(path, graph, tiling, mark)
     workspace = Workspace(path)
     if workspace.manifest["graph"]["source"].get("digest") != mark:
@@ -151,7 +151,7 @@ def _solve_on_disk(workspace: Workspace, extras: dict[str, Any] | None, options:
     """``extras`` None: those of the run the workspace holds."""
     graph = workspace.manifest["graph"]
     if graph["kind"] != "distance":
-        raise WorkspaceError(f"{workspace.path} was converted with kind={graph['kind']!r}; nearness needs 'distance'")
+        raise WorkspaceError(f"{workspace.name} was converted with kind={graph['kind']!r}; nearness needs 'distance'")
     workers = count_workers(limits.workers)
     monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
     with workspace.locked():

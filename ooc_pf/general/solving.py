@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..persist import check_vector, commit_start, discard_run, load_state, open_
 from ..problem import Problem, State, total_charge
 from ..result import Result
 from ..solving import Limits, changes, check_tol, make_result, run_committed, scratch_pool
-from ..workspace import Workspace, building, create_manifest
+from ..workspace import Workspace, building, create_manifest, exists
 from .rowprogram import RowProgram
 
 CHECK = "check"  # the stage that looks at everything and keeps nothing
@@ -87,7 +86,7 @@ def solve_general(request: Request) -> Result:
 
 def _solve_on_disk(request: Request, workers: int, budget: Budget) -> Result:
     limits, monitor = request.limits, request.limits.monitor()
-    workspace = _workspace_for(request, Path(limits.workspace))
+    workspace = _workspace_for(request, limits.workspace)
     with workspace.locked(), scratch_pool(workspace) as pool:
         _prepare(workspace, request, pool)
 
@@ -107,9 +106,9 @@ def _solve_on_disk(request: Request, workers: int, budget: Budget) -> Result:
     return open_result(workspace)
 
 
-def _workspace_for(request: Request, path: Path) -> Workspace:
+def _workspace_for(request: Request, path: Any) -> Workspace:
     kind, fingerprint = request.kind, request.objective.fingerprint
-    if not path.exists():
+    if not exists(path):
         with building(path) as directory:
             source = {"file": None, "digest": fingerprint}
             create_manifest(directory, kind=kind, nodes=0, edges=request.objective.size, source=source)
@@ -132,7 +131,7 @@ def _prepare(workspace: Workspace, request: Request, pool: Pool) -> None:
         if {**held, "options": {**held["options"], "tol": options["tol"]}} != wanted:
             changed = changes({**held["options"], "tol": options["tol"]}, options)
             raise WorkspaceError(
-                f"{workspace.path} holds progress made with other options ({changed}). Ways out: give those again, or "
+                f"{workspace.name} holds progress made with other options ({changed}). Ways out: give those again, or "
                 "restart=True, which discards it, or another workspace"
             )
         if held != wanted:

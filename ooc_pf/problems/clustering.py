@@ -46,8 +46,9 @@ def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict
         return {"keep_paths": 6, "promise": 10.0, "stages": short + stages, **most}
     if external:
         return {"keep_paths": 3, "promise": 3.0, "stages": short + stages, **most}
-    trees = [["trees", -1, 1, 1, 2e-5]]
-    return {"keep_paths": 6, "promise": 2.0, "trees": 32, "penalty": 0.03, "stages": short + trees + stages, **most}
+    stages = [*short, ["trees", -1, 1, 1, 2e-5], ["certify", 0, 1, 10, 0.0], ["hot", 0, 12, 3, 0.0]]
+    heat = {"share": 0.15, "calm": 0.35}
+    return {"keep_paths": 6, "trees": 32, "penalty": 0.03, "stages": stages, **heat, **most}
 
 
 def _signed_graph(edges: Edges) -> Graph:
