@@ -61,7 +61,8 @@ class Arcs:
 class Scratch:
     """What one worker needs for its searches: labels by node, buffers for the rows found, and pages of arcs.
 
-    With ``slots`` it holds that many pages, least recently loaded out.
+    With ``slots`` it holds that many pages. One that was used since the hand last passed it is spared once more, so
+    that it is those not used for longest that go, or nearly.
     """
 
     def __init__(self, nodes: int, slots: int | None = None, most_paths: int = 8):
@@ -80,7 +81,8 @@ class Scratch:
 
     def hold(self, arcs: Arcs) -> None:
         """Search over these arcs from now on."""
-        self._source, self._loads = arcs, 0
+        self._source, self._hand = arcs, 0
+        self.recent = np.zeros(arcs.pages if arcs.whole is not None else self._slots, np.uint8)
         if arcs.whole is not None:
             self.arcs, self.slot_of_page = arcs.whole, np.arange(arcs.pages, dtype=np.int32)
         else:
@@ -89,8 +91,10 @@ class Scratch:
 
     def load(self, page: int) -> None:
         """Make a page resident."""
-        slot = self._loads % self._slots
-        self._loads += 1
+        while self.recent[self._hand]:
+            self.recent[self._hand] = 0
+            self._hand = (self._hand + 1) % self._slots
+        slot, self._hand = self._hand, (self._hand + 1) % self._slots
         if self._page_of_slot[slot] >= 0:
             self.slot_of_page[self._page_of_slot[slot]] = -1
         self.slot_of_page[page], self._page_of_slot[slot] = slot, page

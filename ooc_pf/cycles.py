@@ -133,15 +133,14 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         return max(settings.get("share", 0.0) * worst, aim if worst > aim else 0.0, slack)
 
     def find_by_trees(state: State) -> Pass:
-        closers = state.program.graph.closer_node.whole
-        if not len(closers):
+        if not state.program.graph.closers:
             return Pass(Rows.empty(), 0.0)
         dice = np.random.default_rng([options["seed"], state.iteration])
-        roots = closers[dice.integers(0, len(closers), settings["trees"])]
+        roots = draw_roots(state.program, state.y, settings["trees"], dice)
         with monitor.timed("oracle"), monitor.bar("trees", len(roots)) as tick:
             frozen = freeze(state.program, state.y)
             # A detour of a few arcs more is worth finding only once the violations are of that size.
-            penalty = settings["penalty"] * min(1.0, 3.0 * state.plan["last"])
+            penalty = settings["penalty"] * min(1.0, state.plan["last"])
             found = oracle.find_by_trees(frozen, roots, penalty=penalty, slack=slack, tick=tick)
         return Pass(found.rows, float(found.violation.max(initial=0.0)), found.relaxed)
 
@@ -195,6 +194,18 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         return first_plan(stage.name if pays else order[order.index(stage.name) + 1], worst)
 
     return Problem(name, find, sweep, forget, bound, plan)
+
+
+def draw_roots(program: CycleProgram, y: Vector, count: int, dice: np.random.Generator) -> np.ndarray:
+    """Roots for trees: nodes drawn by the multipliers that pass through them, since that is where short paths meet."""
+    graph = program.graph
+    load = np.concatenate([load for _, load in program.cost_and_load(y, 1.0)])
+    tail = np.repeat(np.arange(graph.nodes), np.diff(graph.arc_start))
+    traffic = np.bincount(tail, np.maximum(load[graph.arc_edge.whole], 0.0), graph.nodes)
+    busy = np.flatnonzero(traffic)
+    if not len(busy):
+        return dice.choice(graph.closer_node.whole, count)
+    return dice.choice(busy, min(count, len(busy)), replace=False, p=traffic[busy] / traffic.sum())
 
 
 def first_plan(stage: str, last: float = 1.0, cold: float = 0.0) -> dict[str, Any]:

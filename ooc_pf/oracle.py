@@ -287,8 +287,8 @@ class NumbaOracle:
         while code != paths.DONE:
             code = paths.advance(
                 block.sources, block.start, block.node, block.edge, limit, need, reach, hops, keep_paths, slack,
-                frozen.graph.arc_start, scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best,
-                *scratch.rows, state, stop,
+                frozen.graph.arc_start, scratch.slot_of_page, scratch.recent, scratch.arcs, *scratch.labels, order,
+                *scratch.best, *scratch.rows, state, stop,
             )  # fmt: skip
             if code == paths.STOPPED:
                 return None

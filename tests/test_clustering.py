@@ -44,6 +44,15 @@ def test_agrees_with_independent_solvers_on_all_conflicted_cycles(seed, gamma):
     assert naive_linear_cost(result.x, weight) <= result.apriori_ratio * linear + 1e-5
 
 
+@pytest.mark.parametrize("seed, gamma", [(262, 0.5), (351, 1.0)])
+def test_nothing_violated_but_the_bound_behind_is_no_reason_to_go_round_in_circles(seed, gamma):
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(3, 8))
+    graph = random_signed(rng, nodes, int(rng.integers(3, 16)))
+    result = pf.correlation_clustering(graph, gamma=gamma, tol=1e-8, workers=1, max_iter=60)
+    assert result.converged
+
+
 def naive_linear_cost(x, weight):
     return float(np.where(weight > 0, weight * x, -weight * (1 - x)).sum())
 

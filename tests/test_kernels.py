@@ -38,8 +38,8 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, pool=None, sl
     while code != paths.DONE:
         code = paths.advance(
             graph.sources, graph.closer_start, node, edge, limit, need, reach, hops, keep_paths, 1e-12, graph.arc_start,
-            scratch.slot_of_page, scratch.arcs, *scratch.labels, order, *scratch.best, *scratch.rows, state,
-            np.zeros(1, np.uint8),
+            scratch.slot_of_page, scratch.recent, scratch.arcs, *scratch.labels, order, *scratch.best, *scratch.rows,
+            state, np.zeros(1, np.uint8),
         )  # fmt: skip
         count = state[paths.ROWS]
         ends = scratch.rows[0][:count]
@@ -130,6 +130,35 @@ def test_paged_search_does_the_same_work(rng, tmp_path):
     assert np.array_equal(whole[1], paged[1])
     seen = slice(0, graph.closer_start[part.stop])
     assert np.array_equal(whole[2][seen], paged[2][seen])
+
+
+class Pages:
+    """Five pages of arcs, each with its number as the node of its arcs."""
+
+    whole, pages = None, 5
+
+    def page(self, page):
+        arcs = np.zeros(1 << paths.PAGE_SHIFT, paths.ARC)
+        arcs["node"] = page
+        return arcs
+
+
+def test_pages_of_arcs_in_use_stay():
+    scratch = Scratch(5, slots=3)
+    scratch.hold(Pages())
+
+    def use(page):
+        missing = scratch.slot_of_page[page] < 0
+        if missing:
+            scratch.load(page)
+        slot = scratch.slot_of_page[page]
+        assert scratch.arcs[slot << paths.PAGE_SHIFT]["node"] == page
+        scratch.recent[slot] = 1
+        return bool(missing)
+
+    assert [use(page) for page in (0, 1, 2, 3, 1)] == [True, True, True, True, False]
+    # Page 1 was loaded before page 2, but page 2 was not used since.
+    assert [use(page) for page in (4, 1, 2)] == [True, False, True]
 
 
 @given(seeds, st.sampled_from([(1.0, 0.0), (-1.0, -1.0)]))

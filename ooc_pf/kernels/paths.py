@@ -184,7 +184,7 @@ def _relax(arcs, start, stop, node, radius, max_hops, scale,
 
 
 @inlined
-def _expand(arc_start, slot_of_page, arcs, radius, max_hops, scale,
+def _expand(arc_start, slot_of_page, recent, arcs, radius, max_hops, scale,
             dist, label, head, touched, state):  # fmt: skip
     """Relax the arcs of the node under way; returns DONE, or the number of a page that is not resident."""
     mask = (1 << PAGE_SHIFT) - 1
@@ -195,6 +195,7 @@ def _expand(arc_start, slot_of_page, arcs, radius, max_hops, scale,
         slot = slot_of_page[at >> PAGE_SHIFT]
         if slot < 0:
             return at >> PAGE_SHIFT
+        recent[slot] = 1
         span = min(stop - at, mask + 1 - (at & mask))
         begin = (slot << PAGE_SHIFT) | (at & mask)
         _relax(arcs, begin, begin + span, node, radius, max_hops, scale,
@@ -281,7 +282,7 @@ def _clear(dist, label, head, touched, state):
 
 @kernel
 def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach, max_hops, paths, slack,
-            arc_start, slot_of_page, arcs,
+            arc_start, slot_of_page, recent, arcs,
             dist, label, head, touched, order, best, best_arc, row_end, row_violation, entries, state,
             stop):  # fmt: skip
     """Search from each source for paths shorter than the closing edges allow, and write the rows they make.
@@ -298,8 +299,9 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
         Out: ``min(limit, distance)``; exact when ``max_hops`` does not bind.
     max_hops : int
         Nodes this many arcs from the source are labelled but not expanded; rows have up to one path arc more.
-    arc_start, slot_of_page, arcs
+    arc_start, slot_of_page, recent, arcs
         Paged arcs (ARC): arc p is at ``slot_of_page[p >> PAGE_SHIFT] << PAGE_SHIFT | p & mask``; slot -1: not here.
+        ``recent`` (uint8[slots]) is set where a slot is used.
     dist : float64[nodes], label : int32[nodes, LABEL_SIZE], head : int32[2, BUCKETS],
     touched : int32[nodes], order : int64[closers of a source], best : float64[paths], best_arc : int32[2, paths]
         Scratch; head holds the first and last node of each bucket.
@@ -338,7 +340,7 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
                             break
                         continue
                     state[NODE], state[CURSOR] = node, arc_start[node]
-                missing = _expand(arc_start, slot_of_page, arcs,
+                missing = _expand(arc_start, slot_of_page, recent, arcs,
                                   radius, max_hops, scale, dist, label, head, touched, state)  # fmt: skip
                 if missing >= 0:
                     return missing
@@ -353,6 +355,7 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
                 slot = slot_of_page[at >> PAGE_SHIFT]
                 if slot < 0:
                     return at >> PAGE_SHIFT
+                recent[slot] = 1
                 span = min(arc_start[target + 1] - at, mask + 1 - (at & mask))
                 begin = (slot << PAGE_SHIFT) | (at & mask)
                 _collect(arcs, begin, begin + span, closer_edge[closer], target,

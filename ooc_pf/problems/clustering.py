@@ -46,8 +46,10 @@ def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict
         return {"keep_paths": 6, "promise": 10.0, "stages": short + stages, **most}
     if external:
         return {"keep_paths": 3, "promise": 3.0, "stages": short + stages, **most}
-    stages = [*short, ["trees", -1, 1, 1, 2e-5], ["certify", 0, 1, 10, 0.0], ["hot", 0, 12, 3, 0.0]]
-    heat = {"share": 0.15, "calm": 0.35}
+    # Rows are what is missing at first, sweeps later on.
+    trees = [["trees", -1, 1, 1, 2e-5], ["hubs", -1, 1, 3, 5e-6]]
+    stages = [*short, *trees, ["certify", 0, 1, 10, 0.0], ["hot", 0, 12, 3, 0.0]]
+    heat = {"share": 0.05, "calm": 0.35}
     return {"keep_paths": 6, "trees": 32, "penalty": 0.03, "stages": stages, **heat, **most}
 
 
