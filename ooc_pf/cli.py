@@ -99,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("target", metavar="FILE")
     sub.add_argument("--format", choices=FORMATS)
     sub.add_argument("--clusters", action="store_true", help="write the cluster of each node instead of the edges")
+    sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
 
     sub = command("example", _example, "make a small graph, solve it and explain the answer", workspace=False)
     sub.add_argument("--keep", metavar="DIR", help="keep the edge list and the workspace in this new directory")
@@ -234,7 +235,7 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    rows = export(args.workspace, args.target, format=args.format, clusters=args.clusters)
+    rows = export(args.workspace, args.target, format=args.format, clusters=args.clusters, memory=args.memory)
     what = "nodes" if args.clusters else "edges"
     _say(args, {"file": args.target, what: rows}, f"wrote {rows} {what} to {args.target}")
     return 0

@@ -11,20 +11,25 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from .arrays import open_array, read_array, read_labels
+from .budget import MIB, refuse_below
 from .errors import InputError, WorkspaceError
-from .workspace import Workspace, read_steadily
+from .workspace import Workspace, parse_memory, read_steadily
 
 FORMATS = ("csv", "parquet", "npz")
-BATCH = 1 << 20
+BATCH, LEAST_BATCH = 1 << 20, 1 << 13  # rows
+# Bytes of a row while it is written, of a label that is text or a number, and of all else.
+PER_ROW, PER_TEXT, PER_NUMBER, FIXED = 256, 120, 8, 24 * MIB
 
 Columns = dict[str, np.ndarray]
 
 
-def export(workspace: str | Path, target: str | Path, *, format: str | None = None, clusters: bool = False) -> int:
+def export(workspace: str | Path, target: str | Path, *, format: str | None = None, clusters: bool = False,
+           memory: int | str | None = None) -> int:  # fmt: skip
     """Write ``u, v, value, x`` of every edge, or ``node, cluster`` of every node, with the node labels of the input.
 
     The format is that of the file's ending unless named. The file appears when it is complete; one that is there
-    already is replaced. Returns the number of rows.
+    already is replaced. ``memory`` is a budget: all labels must fit, edges are written in parts that do, except to npz.
+    Returns the number of rows.
     """
     target = Path(target)
     format = format or target.suffix.lstrip(".").lower()
@@ -37,7 +42,8 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
     def write(place: Workspace) -> int:
         if not place.edges.exists():
             raise WorkspaceError(f"{place.name} holds no graph to export; its answer is pf.open({str(place.name)!r}).x")
-        batches = _nodes(place) if clusters else _edges(place)
+        batch = _rows_at_once(place, memory, whole=clusters or format == "npz")
+        batches = _nodes(place) if clusters else _edges(place, batch)
         return _write_npz(partial, batches) if format == "npz" else _write_table(partial, batches, format)
 
     try:
@@ -48,11 +54,22 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
     return rows
 
 
-def _edges(place: Workspace) -> Iterator[Columns]:
+def _rows_at_once(place: Workspace, memory: int | str | None, *, whole: bool) -> int:
+    """How many rows to write at once within a budget; one that will not do is refused."""
+    budget = parse_memory(memory)
+    if budget is None:
+        return BATCH
+    graph = place.manifest["graph"]
+    fixed = FIXED + graph["nodes"] * (PER_NUMBER if (place.edges / "labels").exists() else PER_TEXT)
+    refuse_below(fixed + PER_ROW * (graph["edges"] if whole else LEAST_BATCH), budget, memory)
+    return BATCH if whole else min(BATCH, (budget - fixed) // PER_ROW)
+
+
+def _edges(place: Workspace, batch: int) -> Iterator[Columns]:
     labels = read_labels(place.edges)
     edges = open_array(place.edges, "u").shape[0]
-    for start in range(0, max(edges, 1), BATCH):
-        span = (start, min(start + BATCH, edges))
+    for start in range(0, max(edges, 1), batch):
+        span = (start, min(start + batch, edges))
         u, v, value = (read_array(place.edges, name, *span) for name in ("u", "v", "value"))
         x = read_array(place.outcome, "x", *span)
         yield {"u": labels[u], "v": labels[v], "value": value, "x": x}
