@@ -1,5 +1,7 @@
 """Correlation clustering: right values, valid bounds, clusters worth their certificate."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 import ooc_pf as pf
 from ooc_pf.arcs import Arcs, Scratch
+from ooc_pf.cycles import draw_roots
 from ooc_pf.graph import build_graph
 from ooc_pf.kernels import trees
 from ooc_pf.program import linear_bound
@@ -69,6 +72,26 @@ def test_lp_bound_is_the_best_scaling(seed):
     tried = scales * duals + np.minimum(0.0, weight[:, None] - scales * load[:, None]).sum(axis=0)
     assert found >= tried.max() - 1e-9
     assert found <= tried.max() + 0.01 * load.sum() + 1e-9
+
+
+def test_roots_are_drawn_where_the_multipliers_are(rng):
+    u, v = naive.random_graph(rng, 30, 120)
+    graph, load = build_graph(u, v, 30), np.zeros(len(u))
+
+    def draw(seed):
+        program = SimpleNamespace(graph=graph, cost_and_load=lambda y, unit: [(np.ones(len(u)), load)])
+        return draw_roots(program, None, 4, np.random.default_rng(seed))
+
+    assert len(draw(0)) == 4  # before there are any, anywhere
+    loaded = graph.arc_edge.whole[:3]
+    load[loaded] = [1.0, 1000.0, 1.0]
+    tail = np.repeat(np.arange(graph.nodes), np.diff(graph.arc_start))
+    ends = {int(node) for node in tail[np.isin(graph.arc_edge.whole, loaded)]}
+    heavy = {int(node) for node in tail[graph.arc_edge.whole == loaded[1]]}
+    for seed in range(20):
+        roots = draw(seed).tolist()
+        assert len(set(roots)) == len(roots) == min(4, len(ends))
+        assert set(roots) <= ends and heavy <= set(roots)
 
 
 @given(st.integers(0, 2**32 - 1))
