@@ -5,7 +5,8 @@ block's part of y once, works on small contiguous arrays, and scatters it back. 
 budget wait on disk between visits.
 """
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 from .arrays import ArrayWriter, read_array, write_array
 from .errors import BudgetError, WorkspaceError
 from .kernels.ragged import keep_rows
-from .pages import Pool
+from .pages import PAGE, Pool
 from .rows import CYCLE_FIELDS, GENERAL_FIELDS, TRAIL, RowBlock, Rows
 
 BLOCK_ROWS = 1 << 15
@@ -87,6 +88,7 @@ class ConstraintStore:
         self._memory, self._pool = memory, pool
         self._forgets, self._changing = forgets, ("trail", *changing)
         self._blocks: list[RowBlock | Spilled] = []
+        self._layers: list[list[int]] = []
         self._file: int | None = None
         self._resident = self._used = self.n_rows = 0
 
@@ -96,23 +98,38 @@ class ConstraintStore:
     def blocks(self) -> Iterator[RowBlock]:
         """Every block in order; what a visit may change is kept."""
         for at in range(len(self._blocks)):
-            held = self._blocks[at]
-            if isinstance(held, RowBlock):
-                yield held
-            else:
-                block = held.read(self._pool)
-                yield block
-                held.write(self._pool, block, changes=True)
+            with self.visit([at]) as found:
+                yield found[0]
+
+    @contextlib.contextmanager
+    def visit(self, numbers: Sequence[int]) -> Iterator[list[RowBlock]]:
+        """Some blocks, all at once; what a visit may change is kept."""
+        held = [self._blocks[at] for at in numbers]
+        blocks = [each if isinstance(each, RowBlock) else each.read(self._pool) for each in held]
+        yield blocks
+        for each, block in zip(held, blocks, strict=True):
+            if isinstance(each, Spilled):
+                each.write(self._pool, block, changes=True)
+
+    @property
+    def layers(self) -> list[list[int]]:
+        """The numbers of all blocks, in groups to be visited side by side: they share no page of a vector by edge.
+
+        The groups depend on the rows alone.
+        """
+        return self._layers
 
     def _put(self, blocks: Iterator[RowBlock]) -> None:
         """Replace the content by ``blocks``, which may be drawn from the present content."""
         stale, self._file = self._file, None
         fresh: list[RowBlock | Spilled] = []
+        pages: list[np.ndarray] = []
         self._resident = self._used = self.n_rows = 0
         for block in blocks:
             self.n_rows += len(block.dual)
+            pages.append(np.unique(block.table // PAGE))
             fresh.append(self._hold(block))
-        self._blocks = fresh
+        self._blocks, self._layers = fresh, _disjoint_groups(pages)
         if stale is not None:
             self._pool.close_file(stale)
 
@@ -198,6 +215,19 @@ class ConstraintStore:
         """Fill this store with what `write` wrote; row entries must be below ``edges``."""
         self._put(read_blocks(group, edges))
         return self
+
+
+def _disjoint_groups(pages: list[np.ndarray]) -> list[list[int]]:
+    """Each number in the first group none of whose members shares a page with it."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for number, own in enumerate(set(part.tolist()) for part in pages):
+        taken, members = next((group for group in groups if own.isdisjoint(group[0])), (None, []))
+        if taken is None:
+            groups.append((own, [number]))
+        else:
+            taken |= own
+            members.append(number)
+    return [members for _, members in groups]
 
 
 def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:

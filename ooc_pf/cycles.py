@@ -1,6 +1,7 @@
 """The oracle's schedule and the engine's record for programs over cycles."""
 
 from collections.abc import Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,7 +76,8 @@ def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: 
 
 
 def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, options: dict[str, Any],
-                  generation: Any = lambda: None) -> Problem:  # fmt: skip
+                  generation: Any = lambda: None, threads: Executor | None = None,
+                  workers: int = 1) -> Problem:  # fmt: skip
     """The engine's record for a program over cycles.
 
     The oracle goes through stages, each as long as it pays: short cycles are cheap to list, complete passes not. The
@@ -153,7 +155,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             return counts
         enough = max(0.02 * found.worst, 0.01 * tol * state.program.scale)
         for _ in range(stage.rounds):
-            residual = sweep_round(state, monitor.stop)
+            residual = sweep_round(state, monitor.stop, threads, workers)
             counts["sweeps"] += TRAIL - 1
             counts["projections"] += (TRAIL - 1) * len(state.rows)
             if residual <= enough:

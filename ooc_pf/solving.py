@@ -152,7 +152,7 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     monitor = limits.monitor()
     with worker_pool(workers, processes=False) as threads, monitor.signals():
         oracle = NumbaOracle(program.graph, threads, workers)
-        problem = cycle_problem(name, program, oracle, monitor, options)
+        problem = cycle_problem(name, program, oracle, monitor, options, threads=threads, workers=workers)
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
         certificate = settle(problem, state, status)
@@ -367,7 +367,9 @@ class _Run:
                 oracle = NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             if client is not None:
                 oracle = ClusterOracle(oracle, workspace, (program.closing, program.rhs), client)
-            yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation)
+            threads = None if processes else workers
+            yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation,
+                                threads, self.workers)  # fmt: skip
 
 
 def changes(then: dict[str, Any], now: dict[str, Any]) -> str:

@@ -1,35 +1,53 @@
 """Sweeps over the remembered rows, accelerated.
 
+Blocks of rows that have no edge in common are swept side by side. What one does the others do not see, so that the
+answer is the same however many workers there are.
+
 Sweeps converge like a fixed-point iteration whose slow modes die out one factor at a time. After a few of them the best
 combination of the duals seen (Anderson's, the one whose steps cancel best) is usually close to where they were heading;
 it is taken when it raises the dual objective, which every sweep and every taken step therefore does.
 """
 
 from collections.abc import Iterator
+from concurrent.futures import Executor
 
 import numpy as np
 
 from .oracle import SearchStopped
+from .parallel import run_short_tasks
 from .problem import State, total_charge
 from .rows import TRAIL, RowBlock
 
+MOST_ABREAST = 4  # blocks: they have to be in memory together
 
-def sweep_round(state: State, stop: np.ndarray) -> float:
+
+def sweep_round(state: State, stop: np.ndarray, threads: Executor | None = None, workers: int = 1) -> float:
     """A few sweeps over all rows and an extrapolation; returns the largest correction made by the last sweep.
+
+    ``threads`` are for as many ``workers``; without them blocks come one after the other.
 
     ``stop`` (uint8[1]), once set, ends it with SearchStopped: y and the duals then belong together, but to no
     iteration.
     """
     for block in state.rows.blocks():
         block.trail[0] = block.dual
-    residual = 0.0
+
+    def project(block: RowBlock, step: int) -> float:
+        moved = state.program.project(block, state.y)
+        block.trail[step] = block.dual
+        return moved
+
+    residual, abreast = 0.0, min(workers, MOST_ABREAST)
     for step in range(1, TRAIL):
         residual = 0.0
-        for block in state.rows.blocks():
-            if stop[0]:
-                raise SearchStopped
-            residual = max(residual, state.program.project(block, state.y))
-            block.trail[step] = block.dual
+        for layer in state.rows.layers:
+            for at in range(0, len(layer), abreast):
+                if stop[0]:
+                    raise SearchStopped
+                with state.rows.visit(layer[at : at + abreast]) as blocks:
+                    calls = [(block, step) for block in blocks]
+                    moved = run_short_tasks(threads if len(blocks) > 1 else None, project, calls)
+                residual = max(residual, *moved)
     _extrapolate(state)
     return residual
 

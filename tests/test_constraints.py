@@ -132,3 +132,16 @@ def test_content_identifies_rows_without_a_number(rng):
     assert len(np.unique(plain.keys())) == 9
     for change in ({"rhs": rows.rhs + 1}, {"equality": ~rows.equality}, {"coefficient": rows.coefficient * 2}):
         assert not np.isin(replace(plain, **change).keys(), plain.keys()).any()
+
+
+def test_blocks_of_one_layer_share_no_page(rng):
+    pages = [np.unique(rng.integers(0, 12, rng.integers(1, 5))) for _ in range(40)]
+    layers = constraints._disjoint_groups(pages)
+    assert sorted(number for layer in layers for number in layer) == list(range(40))
+    for at, layer in enumerate(layers):
+        own = np.concatenate([pages[number] for number in layer])
+        assert len(np.unique(own)) == len(own)
+        for number in layer:  # no earlier layer had room
+            for earlier in layers[:at]:
+                before = [pages[other] for other in earlier if other < number]
+                assert np.isin(pages[number], np.concatenate(before)).any()

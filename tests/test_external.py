@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf import constraints
 from ooc_pf.budget import Budget
 from ooc_pf.external import build_external_graph
 from ooc_pf.graph import Graph
@@ -85,6 +86,31 @@ def test_any_budget_gives_the_same_bits(problem, rng, tmp_path, monkeypatch):
     assert report["rows"] == paged.n_active
 
 
+@pytest.mark.parametrize("problem", SOLVERS)
+def test_blocks_swept_side_by_side_give_the_same_bits(problem, rng, tmp_path, monkeypatch):
+    graph = communities(rng, 1500, 12, signed=problem == "clustering")
+    monkeypatch.setattr(constraints, "BLOCK_ROWS", 20)
+    monkeypatch.setattr(constraints, "PAGE", 128)
+    together, visit = [], constraints.ConstraintStore.visit
+
+    def watched(self, numbers):
+        together.append(len(numbers))
+        return visit(self, numbers)
+
+    monkeypatch.setattr(constraints.ConstraintStore, "visit", watched)
+
+    def run(name, workers):
+        together.clear()
+        return SOLVERS[problem](graph, external=True, workspace=tmp_path / name, workers=workers,
+                                callback=lambda record: record["iteration"] >= 4)  # fmt: skip
+
+    one = run("one.pf", 1)
+    assert max(together) == 1
+    three = run("three.pf", 3)
+    assert max(together) == 3
+    assert_same_bits(one, three)
+
+
 def test_more_rows_than_may_be_taken_up_at_once_are_taken_up_in_part(rng, tmp_path, monkeypatch):
     graph = communities(rng, 400, 10, signed=True)
     settings = clustering._settings
@@ -123,18 +149,18 @@ def measured(problem, nodes, degree, memory, iterations, folder):
 
 @pytest.mark.parametrize("problem", SOLVERS)
 def test_peak_memory_stays_within_the_budget(problem, tmp_path):
-    facts = measured(problem, 30_000, 40, "72MB", 3, tmp_path)
+    facts = measured(problem, 30_000, 40, "84MB", 3, tmp_path)
     assert facts["edges"] > 400_000
     assert facts["read_bytes"] > 0  # it did not all fit
-    assert facts["peak"] <= 72_000_000
+    assert facts["peak"] <= 84_000_000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", SOLVERS)
 def test_peak_memory_with_ten_times_as_much_state(problem, tmp_path):
-    facts = measured(problem, 200_000, 180, "128MB", 12, tmp_path)
-    assert facts["state"] >= 10 * 128_000_000
-    assert facts["peak"] <= 128_000_000
+    facts = measured(problem, 1_100_000, 180, "260MB", 4, tmp_path)
+    assert facts["state"] >= 10 * 260_000_000
+    assert facts["peak"] <= 260_000_000
 
 
 def test_export_keeps_within_a_budget_too(small, tmp_path, monkeypatch):
