@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from .arrays import ArrayWriter, write_array
-from .pages import Vector, spans
+from .pages import PAGE, Vector, spans
 
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # group, other end, edge
+Edges = tuple[Vector, Vector, Vector, np.ndarray]  # ends, values, and the nodes that each page of them reaches
 ENTRY_BYTES = 160  # of one arc while its range is sorted, all temporaries counted
 
 
@@ -24,7 +25,9 @@ def build_external_graph(group: Path, u: Vector, v: Vector, value: Vector, nodes
     Signed graphs are walked over positive edges and closed by negative ones; others both over all edges.
     """
     walked, closed = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    reaches = []  # of each part of the edges, the lowest node and the highest
     for a, b, w in spans(u, v, value):
+        reaches.append((a.min(initial=nodes), b.max(initial=-1)))
         for mask, count in ((w > 0 if signed else slice(None), walked), (w < 0 if signed else slice(None), closed)):
             np.add.at(count, a[mask], 1)
             np.add.at(count, b[mask], 1)
@@ -41,15 +44,16 @@ def build_external_graph(group: Path, u: Vector, v: Vector, value: Vector, nodes
         return np.where(from_a, a, b), np.where(from_a, b, a), edge[on]
 
     room = max(1, memory // ENTRY_BYTES)
-    count = _write_grouped(group, "arc", (u, v, value), walked, arcs, room)
+    edges = (u, v, value, np.array(reaches).reshape(-1, 2))
+    count = _write_grouped(group, "arc", edges, walked, arcs, room)
     write_array(group, "arc_start", np.concatenate(([0], np.cumsum(count))))
-    count = _write_grouped(group, "closer", (u, v, value), closed, closers, room)
+    count = _write_grouped(group, "closer", edges, closed, closers, room)
     sources = np.flatnonzero(count)
     write_array(group, "sources", sources.astype(np.int32))
     write_array(group, "closer_start", np.concatenate(([0], np.cumsum(count[sources]))))
 
 
-def _write_grouped(group: Path, name: str, edges: tuple[Vector, Vector, Vector], most: np.ndarray,
+def _write_grouped(group: Path, name: str, edges: Edges, most: np.ndarray,
                    columns: Callable[..., Columns], room: int) -> np.ndarray:  # fmt: skip
     """Write ``name_node`` and ``name_edge`` ordered by node and then by the other end; returns how many each node has.
 
@@ -75,13 +79,12 @@ def _ranges(most: np.ndarray, room: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _in_range(edges: tuple[Vector, Vector, Vector], columns: Callable[..., Columns], first: int,
-              last: int) -> Iterator[Columns]:  # fmt: skip
+def _in_range(edges: Edges, columns: Callable[..., Columns], first: int, last: int) -> Iterator[Columns]:
+    """What the parts of the edges that reach into ``first:last`` have there; the others are not even read."""
     yield np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-    at = 0
-    for a, b, w in spans(*edges):
-        edge, at = np.arange(at, at + len(a)), at + len(a)
-        if len(a) and a.min() < last and b.max() >= first:
-            near, far, ids = columns(a, b, w, edge)
-            inside = (near >= first) & (near < last)
-            yield near[inside], far[inside], ids[inside]
+    *vectors, reaches = edges
+    for part in np.flatnonzero((reaches[:, 0] < last) & (reaches[:, 1] >= first)).tolist():
+        begin, end = part * PAGE, min((part + 1) * PAGE, vectors[0].size)
+        near, far, ids = columns(*(vector.read(begin, end) for vector in vectors), np.arange(begin, end))
+        inside = (near >= first) & (near < last)
+        yield near[inside], far[inside], ids[inside]
