@@ -51,7 +51,7 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, external: bo
         refuse_below(least, budget, memory, "; external=True lays the graph out for disk and needs less")
         return Budget(rows=budget - least + 16 * MIB)
     found = 64 * settings["most_rows"]
-    fixed = 72 * nodes + workers * (48 * nodes + 2 * MIB) + 40 * MIB + found
+    fixed = 100 * nodes + workers * (48 * nodes + 2 * MIB) + 40 * MIB + found
     least = fixed + LEAST_POOL + LEAST_ROWS + workers * LEAST_SLOTS * ARC_PAGE
     refuse_below(least, budget, memory)
     left = budget - fixed
