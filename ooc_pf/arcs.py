@@ -41,6 +41,12 @@ class Arcs:
             return self.whole[first:last]
         return self._pool.read(self._file, first * paths.ARC.itemsize, last - first, paths.ARC)
 
+    def _expect(self, page: int) -> None:
+        first, last = self._span(page)
+        if self.whole is None and first < last:
+            size = paths.ARC.itemsize
+            self._pool.expect(self._file, first * size, (last - first) * size)
+
     def _store(self, page: int, arcs: np.ndarray) -> None:
         first, last = self._span(page)
         if self.whole is not None:
@@ -53,6 +59,7 @@ class Arcs:
         self.shortest[:] = np.inf
         for page in range(self.pages):
             arcs = self.page(page)
+            self._expect(page + 1)
             paths.set_lengths(self._start, page, x(arcs["edge"]), arcs, self.shortest)
             if self.whole is None:
                 self._store(page, arcs)

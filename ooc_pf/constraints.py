@@ -98,14 +98,17 @@ class ConstraintStore:
     def blocks(self) -> Iterator[RowBlock]:
         """Every block in order; what a visit may change is kept."""
         for at in range(len(self._blocks)):
-            with self.visit([at]) as found:
+            with self.visit([at], then=range(at + 1, min(at + 2, len(self._blocks)))) as found:
                 yield found[0]
 
     @contextlib.contextmanager
-    def visit(self, numbers: Sequence[int]) -> Iterator[list[RowBlock]]:
-        """Some blocks, all at once; what a visit may change is kept."""
+    def visit(self, numbers: Sequence[int], then: Sequence[int] = ()) -> Iterator[list[RowBlock]]:
+        """Some blocks, all at once; what a visit may change is kept. The blocks ``then`` will be visited next."""
         held = [self._blocks[at] for at in numbers]
         blocks = [each if isinstance(each, RowBlock) else each.read(self._pool) for each in held]
+        for coming in (self._blocks[at] for at in then):
+            if isinstance(coming, Spilled):
+                self._pool.expect(coming.file, coming.offset, coming.nbytes)
         yield blocks
         for each, block in zip(held, blocks, strict=True):
             if isinstance(each, Spilled):

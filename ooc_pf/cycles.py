@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .certificate import Certificate
+from .errors import BudgetError
 from .kernels.paths import UNLIMITED
 from .monitor import Monitor
 from .oracle import BLOCK_SOURCES, Found, Frozen, Places, all_sources, count_blocks
@@ -54,14 +55,17 @@ def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
 
 
 def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: int,
-         point: Vector | None) -> tuple[Found, float]:  # fmt: skip
-    """Take in what a search brings, batch by batch: the rows, at most so many, and the largest violation.
+         point: Vector | None) -> tuple[Found, float, bool]:  # fmt: skip
+    """Take in what a search brings, batch by batch: the rows, at most so many, the largest violation, and whether
+    that is all. Of a complete graph, no more is searched once there are as many new pairs.
 
     ``point``, which begins as max(y, 0), is made feasible on the way for all edges looked at; of pairs that are new,
     the reach stays with what was found.
     """
-    parts, held, worst = [], 0, 0.0
+    parts, held, new, worst = [], 0, 0, 0.0
     for found in batches:
+        if new > most_rows:
+            return Found.join(parts).numbered(y.size), worst, False
         old = found.edge >= 0
         edge, reach = found.edge[old], found.reach[old]
         worst = max(worst, float(found.violation.max(initial=0.0)))
@@ -70,19 +74,21 @@ def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: 
             point.put(edge, program.within(reach))
         found = replace(found, edge=found.edge[~old], reach=found.reach[~old])
         found = found.first_rows(most_rows - held)
-        held += len(found.rows)
+        held, new = held + len(found.rows), new + len(found.pairs)
         parts.append(found)
-    return Found.join(parts).numbered(y.size), worst
+    return Found.join(parts).numbered(y.size), worst, True
 
 
 def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, options: dict[str, Any],
-                  generation: Any = lambda: None, threads: Executor | None = None,
-                  workers: int = 1) -> Problem:  # fmt: skip
+                  generation: Any = lambda: None, threads: Executor | None = None, workers: int = 1,
+                  most_pairs: int | None = None) -> Problem:  # fmt: skip
     """The engine's record for a program over cycles.
 
     The oracle goes through stages, each as long as it pays: short cycles are cheap to list, complete passes not. The
     last stage repeats until its violations promise that a complete pass over one frozen point, without sweeps between,
     will certify.
+
+    ``threads`` for as many ``workers`` sweep side by side; ``most_pairs`` of a complete graph may have a variable.
     """
     tol, settings = options["tol"], options["settings"]
     stages = {stage[0]: Stage(*stage) for stage in settings["stages"]}
@@ -113,16 +119,24 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         with monitor.timed("oracle"), monitor.bar(stage.name, count_blocks(part)) as tick:
             point = nonnegative(state.y, state.pool) if complete else None
             batches = oracle.find(freeze(state.program, state.y, address), part, tick=tick, **rules)
-            found, worst = look(state.program, state.y, batches, settings["most_rows"], point)
+            found, worst, whole = look(state.program, state.y, batches, settings["most_rows"], point)
+        make_room(state, found.pairs)
         state.admit(found.pairs)
         if HOT in stages and stage.hops == 0:
             state.heat = heated(state.heat, len(sources), part, found.peak)
-        if not complete:
+        if not (complete and whole):
             return Pass(worthwhile(found), worst, found.relaxed)
         if len(found.pairs):
             point = Vector.of(np.concatenate((point.whole, state.program.within(found.reach))))
         certificate = Certificate(state.program.value(point), bound(state), worst, program.scale)
         return Pass(worthwhile(found), worst, found.relaxed, certificate, point)
+
+    def make_room(state: State, pairs: np.ndarray) -> None:
+        if len(pairs) and most_pairs is not None and state.y.size + len(pairs) > most_pairs:
+            raise BudgetError(
+                f"{state.y.size + len(pairs):,} pairs need a variable, and there is memory for {most_pairs:,}; the "
+                "workspace, if any, is as it was after its last iteration: resume it with more memory="
+            )
 
     def worthwhile(found: Found) -> Rows:
         """The rows without those whose violation hardly counts yet: they would only make the sweeps longer."""

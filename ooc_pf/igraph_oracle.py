@@ -10,11 +10,9 @@ import numpy as np
 
 from .arrays import read_array
 from .graph import Graph, with_pairs
-from .oracle import BLOCK_SOURCES, Block, Found, Frozen, Places, SearchStopped, count_blocks, cut, join_or_stop
+from .oracle import BLOCK_SOURCES, Block, Found, Frozen, Places, SearchStopped, batches, count_blocks, cut, join_or_stop
 from .parallel import run_tasks
 from .rows import Rows
-
-_BATCH = 16
 
 
 class IgraphOracle:
@@ -29,7 +27,7 @@ class IgraphOracle:
     def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
              tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
         """Search from the sources at ``places``; ``hops``, ``keep_paths`` and ``stop`` do not apply to this engine."""
-        for part in cut(places, _BATCH * BLOCK_SOURCES):
+        for part in batches(frozen, places):
             if not all([tick() for _ in range(count_blocks(part))]):
                 raise SearchStopped
             rule = (*self._rule, frozen.beyond)

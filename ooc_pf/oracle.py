@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from .arcs import Arcs, Scratch
+from .budget import BATCH_PAIRS
 from .graph import Graph
 from .kernels import pairs, paths, trees
 from .pages import Pool, Vector
@@ -142,9 +143,12 @@ def count_blocks(places: Places) -> int:
     return -(-len(places) // BLOCK_SOURCES)
 
 
-def batches(places: Places) -> list[Places]:
-    """Places whose results are handed over together: some blocks."""
-    return cut(places, BATCH_BLOCKS * BLOCK_SOURCES)
+def batches(frozen: Frozen, places: Places) -> list[Places]:
+    """Places whose results are handed over together: some blocks, fewer where they may find many new pairs."""
+    blocks = BATCH_BLOCKS
+    if frozen.known is not None:
+        blocks = min(max(2, BATCH_PAIRS // (BLOCK_SOURCES * frozen.graph.nodes)), BATCH_BLOCKS)
+    return cut(places, blocks * BLOCK_SOURCES)
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,7 @@ class NumbaOracle:
                 return None
             return self.search_block(frozen, block, hops=hops, keep_paths=keep_paths, slack=slack, stop=stop)
 
-        for part in batches(places):
+        for part in batches(frozen, places):
             yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in cut(part, BLOCK_SOURCES)]))
 
     def search_block(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,

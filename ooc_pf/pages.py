@@ -93,6 +93,10 @@ class Pool:
                 self._dirty.add(key)
             return held
 
+    def holds(self, file: int, number: int) -> bool:
+        """Whether a page is resident."""
+        return (file, number) in self._pages
+
     def _drop_oldest(self) -> None:
         key, page = self._pages.popitem(last=False)
         self._resident -= page.nbytes
@@ -107,6 +111,11 @@ class Pool:
         with self._lock:
             self.read_bytes += got
         return values
+
+    def expect(self, file: int, offset: int, size: int) -> None:
+        """Say that so many bytes will be read next: the system fetches them meanwhile, into memory of its own."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._files[file], offset, size, os.POSIX_FADV_WILLNEED)
 
     def write(self, file: int, offset: int, values: np.ndarray) -> None:
         data = memoryview(np.ascontiguousarray(values).ravel().view(np.uint8))
@@ -165,9 +174,16 @@ class Vector:
         count = min(PAGE, self.size - number * PAGE)
         return self._pool.page(self._file, number, count, self.dtype, change=change)
 
+    def _expect(self, number: int) -> None:
+        """Say that this page will be wanted next."""
+        if self.whole is None and number * PAGE < self.size and not self._pool.holds(self._file, number):
+            size = PAGE * self.dtype.itemsize
+            self._pool.expect(self._file, number * size, size)
+
     def spans(self) -> Iterator[tuple[int, np.ndarray]]:
         """(First index, values) of consecutive parts, cut the same way whether whole or not; for reading."""
         for first in range(0, self.size, PAGE):
+            self._expect(first // PAGE + 1)
             yield first, self.read(first, min(first + PAGE, self.size))
 
     def read(self, first: int, last: int) -> np.ndarray:
@@ -228,12 +244,13 @@ class Vector:
         first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1]))) if len(index) else []
         with self._pool.lock:
             for a, b in zip(first, [*first[1:], len(index)], strict=True):
+                if b < len(index):
+                    self._expect(int(number[b]))
                 where = slice(a, b) if isinstance(order, slice) else order[a:b]
                 copy(self._page(int(number[a]), change=change), index[a:b] % PAGE, where)
 
 
 def spans(*vectors: Vector) -> Iterator[tuple[np.ndarray, ...]]:
     """Consecutive parts of several vectors of one length, cut alike."""
-    for first in range(0, vectors[0].size, PAGE):
-        last = min(first + PAGE, vectors[0].size)
-        yield tuple(vector.read(first, last) for vector in vectors)
+    for together in zip(*(vector.spans() for vector in vectors), strict=True):
+        yield tuple(part for _, part in together)

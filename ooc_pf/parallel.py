@@ -60,6 +60,16 @@ def cluster_client(client: Any) -> Iterator[Any]:
         yield made
 
 
+def worker_folder() -> str | None:
+    """Where the worker of a cluster this is called on may have files of its own; None elsewhere."""
+    from dask.distributed import get_worker
+
+    try:
+        return get_worker().local_directory
+    except ValueError:
+        return None
+
+
 def _run_on_cluster(client: Any, task: Callable[..., Any], calls: list[tuple]) -> list[Any]:
     try:
         # A task whose worker dies goes to another one; one that fails by itself is not tried for ever.

@@ -156,6 +156,12 @@ class CycleProgram:
         parts = (float(np.sum((x - t) ** 2 / inverse)) for x, t, inverse in spans(x, self.target, self.inverse))
         return 0.5 * sum(parts) - self.constant
 
+    def price_unlisted(self, x: np.ndarray) -> float:
+        """What unlisted pairs with these x add to the objective."""
+        if self.step is not None:
+            return float(np.sum(x / self.pairs.inverse)) * -self.step
+        return 0.5 * float(np.sum(x * (x - 2.0 * self.pairs.target))) / self.pairs.inverse
+
     @property
     def constant(self) -> float:
         """The offset, with the share of the unlisted pairs: nothing is to be paid for them at x = 0."""

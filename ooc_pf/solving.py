@@ -19,7 +19,7 @@ from .cluster_oracle import ClusterOracle
 from .constraints import ConstraintStore
 from .cycles import CERTIFY, cycle_problem, first_plan
 from .engine import run
-from .errors import InputError, WorkspaceError
+from .errors import BudgetError, InputError, WorkspaceError
 from .external import build_external_graph
 from .graph import Graph
 from .igraph_oracle import IgraphOracle
@@ -145,14 +145,15 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
         raise InputError("external=True lays the graph out on disk; name a workspace= for it")
     options = _settled({**options, "external": False}, len(edges.u))
     workers = count_workers(limits.workers)
-    budget = _budget(edges.nodes, len(edges.u), options, workers, limits)
+    budget = share_out(limits.memory, nodes=edges.nodes, edges=len(edges.u), workers=workers, options=options)
     pool = Pool()
     program = _checked(make(edges, weights, None, pool))
     state = _first_state(program, ConstraintStore(budget.rows), options, pool)
     monitor = limits.monitor()
     with worker_pool(workers, processes=False) as threads, monitor.signals():
         oracle = NumbaOracle(program.graph, threads, workers)
-        problem = cycle_problem(name, program, oracle, monitor, options, threads=threads, workers=workers)
+        problem = cycle_problem(name, program, oracle, monitor, options, threads=threads, workers=workers,
+                                most_pairs=budget.pairs)  # fmt: skip
         status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
                      commit=lambda *_: None)  # fmt: skip
         certificate = settle(problem, state, status)
@@ -181,11 +182,6 @@ def make_result(problem: Problem, state: State, status: str, certificate: Certif
     )
 
 
-def _budget(nodes: int, edges: int, options: dict[str, Any], workers: int, limits: Limits) -> Budget:
-    return share_out(limits.memory, nodes=nodes, edges=edges, workers=workers, external=options["external"],
-                     settings=options["settings"])  # fmt: skip
-
-
 def _first_state(program: CycleProgram, rows: ConstraintStore, options: dict[str, Any], pool: Pool) -> State:
     y = Vector.filled((part for _, part in program.target.spans()), program.size, np.float64, pool)
     return State(program, y, rows, first_plan(options["settings"]["stages"][0][0]), pool)
@@ -204,10 +200,10 @@ def settle(problem: Problem, state: State, status: str) -> Certificate | None:
     """Make sure a run that stopped early has a feasible point: look once more if there is time, or take a plain one."""
     certificate = state.certificate
     if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
-        with contextlib.suppress(SearchStopped):
+        with contextlib.suppress(SearchStopped, BudgetError):
             seen = problem.find(replace(state, plan=first_plan(CERTIFY)))
             certificate = seen.certificate
-            if certificate.objective <= state.objective:
+            if certificate and certificate.objective <= state.objective:
                 state.feasible, state.objective = seen.point, certificate.objective
     if state.feasible is None:
         state.feasible = state.program.plain_point(state.y, state.pool)
@@ -234,13 +230,13 @@ def _solve_given_workspace(name, edges, make, kind, weights, options, limits, fi
 
 
 def _solve_on_disk(name, workspace, make, kind, weights, options, limits, finish) -> Result:
-    found, edges = workspace.manifest["graph"]["kind"], workspace.manifest["graph"]["edges"]
-    if found != kind:
-        raise WorkspaceError(f"{workspace.name} was converted with kind={found!r}; {name} needs kind={kind!r}")
+    facts = workspace.manifest["graph"]
+    if facts["kind"] != kind:
+        raise WorkspaceError(f"{workspace.name} was converted with kind={facts['kind']!r}; {name} needs kind={kind!r}")
     with workspace.locked():
-        options = _settled(_as_held(workspace, options, limits), edges)
+        options = _settled(_as_held(workspace, options, limits), facts["edges"])
         workers = count_workers(limits.workers)
-        budget = _budget(workspace.manifest["graph"]["nodes"], edges, options, workers, limits)
+        budget = share_out(limits.memory, nodes=facts["nodes"], edges=facts["edges"], workers=workers, options=options)
         with scratch_pool(workspace, budget.vectors) as pool:
             run_of = _Run(name, workspace, options, limits, finish, workers, budget, pool, limits.monitor())
             run_of.solve(make, weights)
@@ -366,10 +362,10 @@ class _Run:
             else:
                 oracle = NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             if client is not None:
-                oracle = ClusterOracle(oracle, workspace, (program.closing, program.rhs), client)
+                oracle = ClusterOracle(oracle, workspace, (program.closing, program.rhs), client, self.budget)
             threads = None if processes else workers
             yield cycle_problem(self.name, program, oracle, self.monitor, options, lambda: workspace.generation,
-                                threads, self.workers)  # fmt: skip
+                                threads, self.workers, self.budget.pairs)  # fmt: skip
 
 
 def changes(then: dict[str, Any], now: dict[str, Any]) -> str:

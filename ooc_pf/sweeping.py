@@ -37,19 +37,23 @@ def sweep_round(state: State, stop: np.ndarray, threads: Executor | None = None,
         block.trail[step] = block.dual
         return moved
 
-    residual, abreast = 0.0, min(workers, MOST_ABREAST)
+    residual, groups = 0.0, _abreast(state.rows.layers, min(workers, MOST_ABREAST))
     for step in range(1, TRAIL):
         residual = 0.0
-        for layer in state.rows.layers:
-            for at in range(0, len(layer), abreast):
-                if stop[0]:
-                    raise SearchStopped
-                with state.rows.visit(layer[at : at + abreast]) as blocks:
-                    calls = [(block, step) for block in blocks]
-                    moved = run_short_tasks(threads if len(blocks) > 1 else None, project, calls)
-                residual = max(residual, *moved)
+        for group, following in zip(groups, [*groups[1:], *groups[:1]]):
+            if stop[0]:
+                raise SearchStopped
+            with state.rows.visit(group, then=following) as blocks:
+                calls = [(block, step) for block in blocks]
+                moved = run_short_tasks(threads if len(blocks) > 1 else None, project, calls)
+            residual = max(residual, *moved)
     _extrapolate(state)
     return residual
+
+
+def _abreast(layers: list[list[int]], most: int) -> list[list[int]]:
+    """The numbers of blocks that share nothing, in groups that go side by side."""
+    return [layer[at : at + most] for layer in layers for at in range(0, len(layer), most)]
 
 
 def _extrapolate(state: State) -> None:

@@ -2,7 +2,8 @@
 
 import contextlib
 import tempfile
-from dataclasses import fields
+from collections.abc import Iterator
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from .graph import Graph, read_vector
 from .igraph_oracle import IgraphOracle
 from .inputs import Edges
 from .kernels.paths import UNLIMITED
-from .oracle import NumbaOracle, all_sources
+from .oracle import NO_PAIRS, Found, NumbaOracle, all_sources
 from .pages import Pool, Vector, spans
 from .parallel import count_workers, worker_pool
 from .persist import MakeProgram, load_edges, load_point, load_program
 from .problem import total_charge
 from .program import CycleProgram, nonnegative
-from .rows import RowBlock
+from .rows import RowBlock, Rows
 from .workspace import Workspace
 
 TOLERANCE = 1e-9  # relative; rounding in a long run stays far below
@@ -65,11 +66,12 @@ class _Check:
         self.workspace, self.make, self.oracle, self.folder = workspace, make, oracle, folder
         # One igraph worker is this process itself: no script needs a guard for that.
         self.alone = oracle == "igraph" and workers in (None, 1)
-        self.workers = count_workers(workers)
+        self.workers = 1 if self.alone else count_workers(workers)
         facts, options = workspace.manifest["graph"], workspace.manifest["problem"]["options"]
         self.external = bool(options["external"])
+        options = {**options, "oracle": oracle, "external": self.external and oracle == "numba"}
         self.budget = share_out(memory, nodes=facts["nodes"], edges=facts["edges"], workers=self.workers,
-                                external=self.external and oracle == "numba", settings=options["settings"])  # fmt: skip
+                                options=options)  # fmt: skip
         self.pool = Pool(self.budget.vectors, folder)
 
     def report(self) -> dict[str, Any]:
@@ -147,13 +149,27 @@ class _Check:
             rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True,
                      "stop": np.zeros(1, np.uint8)}  # fmt: skip
             closed = nonnegative(point, self.pool)
-            found, worst = look(program, point, engine.find(frozen, all_sources(program.graph), **rules), 0, closed)
-        if not len(found.pairs):
-            return program.value(point), max(below, worst)
-        program = program.with_pairs(found.pairs)
-        whole = Vector.of(np.concatenate((point.whole, program.within(found.reach))))
-        listed = np.abs(closed.whole - np.maximum(point.whole, 0.0)).max()
-        return program.value(whole), max(below, float(listed))
+            unlisted = _Unlisted(program, engine.find(frozen, all_sources(program.graph), **rules))
+            _, worst, _ = look(program, point, unlisted.taken_out(), 0, closed)
+        return program.value(point) + unlisted.price, max(below, worst)
+
+
+class _Unlisted:
+    """What the pairs of a complete graph that are not listed pay, added up instead of kept."""
+
+    def __init__(self, program: CycleProgram, batches: Iterator[Found]):
+        self._program, self._batches = program, batches
+        self.price = 0.0
+
+    def taken_out(self) -> Iterator[Found]:
+        """What was found about listed pairs."""
+        for found in self._batches:
+            listed = found.edge >= 0
+            if not listed.all():
+                self.price += self._program.price_unlisted(self._program.within(found.reach[~listed]))
+            none = np.empty(0)
+            yield replace(found, rows=Rows.empty(), violation=none, pairs=NO_PAIRS, edge=found.edge[listed],
+                          reach=found.reach[listed])  # fmt: skip
 
 
 def _same(one: np.ndarray | Vector, other: np.ndarray | Vector) -> bool:

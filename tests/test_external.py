@@ -93,9 +93,9 @@ def test_blocks_swept_side_by_side_give_the_same_bits(problem, rng, tmp_path, mo
     monkeypatch.setattr(constraints, "PAGE", 128)
     together, visit = [], constraints.ConstraintStore.visit
 
-    def watched(self, numbers):
+    def watched(self, numbers, then=()):
         together.append(len(numbers))
-        return visit(self, numbers)
+        return visit(self, numbers, then)
 
     monkeypatch.setattr(constraints.ConstraintStore, "visit", watched)
 

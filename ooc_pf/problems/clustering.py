@@ -36,7 +36,7 @@ def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict
     """
     if external and (complete or linear):
         return None
-    most = {"most_blocks": 1 << 9, "most_rows": 1 << (16 if external else 21)}
+    most = {"most_blocks": 1 << 9, "most_rows": 1 << (16 if external else 19 if complete else 21)}
     waves, rounds = (1, 3) if linear else (8, 2) if complete else (12, 3)
     stages = [["certify", 0, 1, 3 if linear or complete else 10, 0.0], ["stream", 0, waves, rounds, 0.0]]
     if oracle == "igraph":
