@@ -19,6 +19,7 @@ from .rows import TRAIL, Rows
 from .sweeping import sweep_round
 
 CERTIFY, HOT = "certify", "hot"
+CROWDED = 1.5  # times as many rows as a pass may take up are sifted at once
 FLOOR = 0.1  # rows violated by less than this part of the tolerance are left for later
 COOLING = 0.5  # what sweeps leave of a violation, at a guess
 
@@ -56,16 +57,15 @@ def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
 
 def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: int,
          point: Vector | None) -> tuple[Found, float, bool]:  # fmt: skip
-    """Take in what a search brings, batch by batch: the rows, at most so many, the largest violation, and whether
-    that is all. Of a complete graph, no more is searched once there are as many new pairs.
+    """Take in what a search brings, batch by batch: rows, the largest violation, and whether rows were left out.
+
+    Of more than ``most_rows`` those that are violated most are kept, and no new pairs but theirs.
 
     ``point``, which begins as max(y, 0), is made feasible on the way for all edges looked at; of pairs that are new,
     the reach stays with what was found.
     """
-    parts, held, new, worst = [], 0, 0, 0.0
+    parts, held, seen, worst = [], 0, 0, 0.0
     for found in batches:
-        if new > most_rows:
-            return Found.join(parts).numbered(y.size), worst, False
         old = found.edge >= 0
         edge, reach = found.edge[old], found.reach[old]
         worst = max(worst, float(found.violation.max(initial=0.0)))
@@ -73,10 +73,13 @@ def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: 
             worst = max(worst, float((program.limit(np.maximum(y.take(edge), 0.0)) - reach).max(initial=0.0)))
             point.put(edge, program.within(reach))
         found = replace(found, edge=found.edge[~old], reach=found.reach[~old])
-        found = found.first_rows(most_rows - held)
-        held, new = held + len(found.rows), new + len(found.pairs)
         parts.append(found)
-    return Found.join(parts).numbered(y.size), worst, True
+        held, seen = held + len(found.rows), seen + len(found.rows)
+        if held > CROWDED * most_rows:
+            parts = [Found.join(parts).worst_rows(most_rows)]
+            held = len(parts[0].rows)
+    taken = Found.join(parts).worst_rows(most_rows)
+    return taken.numbered(y.size), worst, len(taken.rows) < seen
 
 
 def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, options: dict[str, Any],
@@ -119,17 +122,17 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         with monitor.timed("oracle"), monitor.bar(stage.name, count_blocks(part)) as tick:
             point = nonnegative(state.y, state.pool) if complete else None
             batches = oracle.find(freeze(state.program, state.y, address), part, tick=tick, **rules)
-            found, worst, whole = look(state.program, state.y, batches, settings["most_rows"], point)
+            found, worst, cut = look(state.program, state.y, batches, settings["most_rows"], point)
         make_room(state, found.pairs)
         state.admit(found.pairs)
         if HOT in stages and stage.hops == 0:
             state.heat = heated(state.heat, len(sources), part, found.peak)
-        if not (complete and whole):
-            return Pass(worthwhile(found), worst, found.relaxed)
+        if not complete or (cut and state.program.pairs):
+            return Pass(worthwhile(found), worst, found.relaxed, cut=cut)
         if len(found.pairs):
             point = Vector.of(np.concatenate((point.whole, state.program.within(found.reach))))
         certificate = Certificate(state.program.value(point), bound(state), worst, program.scale)
-        return Pass(worthwhile(found), worst, found.relaxed, certificate, point)
+        return Pass(worthwhile(found), worst, found.relaxed, certificate, point, cut)
 
     def make_room(state: State, pairs: np.ndarray) -> None:
         if len(pairs) and most_pairs is not None and state.y.size + len(pairs) > most_pairs:
@@ -174,7 +177,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             counts["projections"] += (TRAIL - 1) * len(state.rows)
             if residual <= enough:
                 break
-        if state.program.step is not None:
+        if state.program.step is not None and not found.cut:
             state.recentre()
         return counts
 

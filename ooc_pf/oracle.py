@@ -98,12 +98,21 @@ class Found:
             sum(part.relaxed for part in parts),
         )
 
-    def first_rows(self, count: int) -> "Found":
-        """The same, with so many of its rows at most."""
+    def worst_rows(self, count: int) -> "Found":
+        """The same with so many of its rows at most, the most violated ones, and of the new pairs those in them.
+
+        Nothing must be here about closing edges but the new pairs.
+        """
         if len(self.rows) <= count:
             return self
-        keep = np.arange(len(self.rows)) < count
-        return replace(self, rows=self.rows.select(keep), violation=self.violation[keep])
+        keep = np.zeros(len(self.rows), bool)
+        keep[np.argsort(-self.violation, kind="stable")[:count]] = True
+        rows = self.rows.select(keep)
+        edges, new, wanted = rows.edges.copy(), rows.edges < 0, np.zeros(len(self.pairs), bool)
+        wanted[-1 - edges[new]] = True
+        edges[new] = -np.cumsum(wanted)[-1 - edges[new]]
+        return replace(self, rows=Rows(rows.start, edges), violation=self.violation[keep], pairs=self.pairs[wanted],
+                       edge=-1 - np.arange(wanted.sum(), dtype=np.int32), reach=self.reach[wanted])  # fmt: skip
 
     def numbered(self, edges: int) -> "Found":
         """The same, with the new pairs numbered as edges from ``edges`` on."""

@@ -125,6 +125,8 @@ class Pass:
         Arcs, rows or sets looked at.
     certificate, point : Certificate and Vector, or None
         If the search was complete: what it proves, and the point it made.
+    cut : bool
+        Whether violated rows were left out because there were too many.
     """
 
     rows: Rows
@@ -132,6 +134,7 @@ class Pass:
     relaxed: int = 0
     certificate: Certificate | None = None
     point: Vector | None = None
+    cut: bool = False
 
 
 @dataclass(frozen=True)

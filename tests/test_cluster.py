@@ -8,6 +8,7 @@ import pytest
 
 import ooc_pf as pf
 from ooc_pf import parallel
+from ooc_pf.budget import Budget
 from tests.conftest import assert_same_bits, communities
 
 distributed = pytest.importorskip("dask.distributed")
@@ -65,6 +66,51 @@ def test_complete_graphs_too(client, sent, tmp_path):
     assert_same_bits(alone, pf.correlation_clustering(graph, base=-0.2, tol=1e-4, workspace=tmp_path / "a.pf",
                                                       client=client))  # fmt: skip
     assert sent
+
+
+def pages_read():
+    """Bytes that a worker has read back from its own scratch files."""
+    from ooc_pf import cluster_oracle
+
+    return cluster_oracle._desk[1].pool.read_bytes if cluster_oracle._desk else 0
+
+
+@pytest.mark.parametrize("problem", [pf.correlation_clustering, pf.metric_nearness])
+def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, monkeypatch):
+    graph = communities(np.random.default_rng(5), 6000, 32, signed=problem is pf.correlation_clustering)
+    options = {"external": True, "callback": lambda record: record["iteration"] >= 2}
+    alone = problem(graph, workspace=tmp_path / "a.pf", **options)
+    tight = Budget(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
+    monkeypatch.setattr("ooc_pf.solving.share_out", lambda *_, **__: tight)
+    assert_same_bits(alone, problem(graph, workspace=tmp_path / "b.pf", client=client, **options))
+    assert sent
+    assert min(client.run(pages_read).values()) > 0
+
+
+@pytest.mark.slow
+def test_one_two_and_four_workers_give_the_same_bits(graph, tmp_path):
+    """The last run begins with two workers, gets two more, and loses one again."""
+    alone = pf.correlation_clustering(graph)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for workers in (1, 2, 4):
+            cluster.scale(workers)
+            client.wait_for_workers(workers, timeout=60)
+            assert_same_bits(
+                alone, pf.correlation_clustering(graph, workspace=tmp_path / f"{workers}.pf", client=client)
+            )
+        cluster.scale(2)
+
+        def change(record):
+            if record["iteration"] in (2, 5):
+                cluster.scale(4 if record["iteration"] == 2 else 3)
+
+        result = pf.correlation_clustering(graph, workspace=tmp_path / "changing.pf", client=client, callback=change)
+        assert_same_bits(alone, result)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.budget import Budget
 from ooc_pf.constraints import ConstraintStore
 from ooc_pf.cycles import freeze
 from ooc_pf.inputs import Edges
@@ -17,6 +18,7 @@ from ooc_pf.oracle import Found, NumbaOracle, all_sources
 from ooc_pf.pages import Pool, Vector
 from ooc_pf.parallel import worker_pool
 from ooc_pf.problem import State
+from ooc_pf.problems import clustering
 from ooc_pf.problems.clustering import clustering_program
 from ooc_pf.rows import Rows
 from tests import naive
@@ -137,6 +139,61 @@ def test_a_run_that_stops_at_once_has_a_valid_answer(communities):
     done = pf.correlation_clustering(communities, base=-0.4, max_iter=0)
     assert done.status == "iteration_limit"
     assert np.isfinite(done.violation)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 12))
+@settings(max_examples=50, deadline=None)
+def test_of_too_many_rows_the_worst_stay_with_their_pairs(seed, count):
+    rng = np.random.default_rng(seed)
+    rows, new = int(rng.integers(1, 12)), int(rng.integers(0, 6))
+    pairs = np.column_stack((np.arange(new), 100 + np.arange(new))).astype(np.int32)
+    cycles = [rng.permutation(np.arange(-new, 20))[: rng.integers(3, 6)].astype(np.int32) for _ in range(rows)]
+    start = np.cumsum([0, *map(len, cycles)])
+    found = Found(Rows(start, np.concatenate(cycles)), rng.integers(0, 5, rows) / 4, np.empty(0),
+                  -1 - np.arange(new, dtype=np.int32), rng.random(new), pairs, 7)  # fmt: skip
+    kept = found.worst_rows(count)
+    order = sorted(range(rows), key=lambda row: (-found.violation[row], row))[:count]
+
+    def named(part, row):
+        """Edges as they are, new pairs by their ends and reach."""
+        edges = part.rows.edges[part.rows.start[row] : part.rows.start[row + 1]].tolist()
+        return [e if e >= 0 else (*part.pairs[-1 - e].tolist(), float(part.reach[-1 - e])) for e in edges]
+
+    assert [named(kept, row) for row in range(len(kept.rows))] == [named(found, row) for row in sorted(order)]
+    assert kept.violation.tolist() == [found.violation[row] for row in sorted(order)]
+    if count < rows:
+        used = {e for row in order for e in cycles[row].tolist() if e < 0}
+        assert len(kept.pairs) == len(kept.edge) == len(kept.reach) == len(used)
+
+
+@pytest.mark.parametrize("gamma", [1.0, None])
+def test_more_new_pairs_than_a_pass_takes_up_come_later(communities, gamma, tmp_path, monkeypatch):
+    every = pf.correlation_clustering(communities, base=-0.4, gamma=gamma, tol=1e-6)
+    monkeypatch.setattr("ooc_pf.oracle.BATCH_PAIRS", 1)
+    settings_of = clustering._settings
+    monkeypatch.setattr(clustering, "_settings", lambda *args: {**settings_of(*args), "most_rows": 100})
+    few = pf.correlation_clustering(communities, base=-0.4, gamma=gamma, tol=1e-6, workspace=tmp_path / "run.pf")
+    assert few.converged
+    assert few.history[0]["found"] <= 100 < every.history[0]["found"]
+    assert few.n_iter > every.n_iter
+    assert few.objective == pytest.approx(every.objective, rel=2e-6)
+    assert pf.verify(tmp_path / "run.pf", oracle="igraph")["violation_of_x"] <= 1e-9
+
+
+def test_too_many_pairs_for_the_memory_end_a_run_that_can_go_on(communities, tmp_path, monkeypatch):
+    enough = pf.correlation_clustering(communities, base=-0.1)
+    with pytest.raises(pf.BudgetError, match="least that will do"):
+        pf.correlation_clustering(communities, base=-0.1, workspace=tmp_path / "run.pf", memory="1MB")
+    pf.correlation_clustering(communities, base=-0.1, workspace=tmp_path / "run.pf", max_iter=1)
+    listed = len(communities[0])
+    with monkeypatch.context() as patch:
+        patch.setattr("ooc_pf.solving.share_out", lambda *_, **__: Budget(pairs=listed + 1))
+        with pytest.raises(pf.BudgetError, match="resume it with more memory"):
+            pf.resume(tmp_path / "run.pf")
+        with pytest.raises(pf.BudgetError, match="pairs need a variable"):
+            pf.correlation_clustering(communities, base=-0.1)
+    assert pf.verify(tmp_path / "run.pf", oracle="numba")["rows"] > 0
+    assert_same_bits(enough, pf.resume(tmp_path / "run.pf"))
 
 
 def test_pairs_lose_their_variable_with_their_last_row():
