@@ -54,7 +54,9 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
         return Budget()
     if not options["external"]:
         return _share_out_memory(budget, memory, nodes, edges, workers, options)
-    found = 2 * PER_FOUND * options["settings"]["most_rows"]
+    found = (
+        4 * PER_FOUND * options["settings"]["most_rows"]
+    )  # those held, those that come, and both while they are joined
     fixed = 100 * nodes + workers * (48 * nodes + 2 * MIB) + 40 * MIB + found
     least = fixed + LEAST_POOL + LEAST_ROWS + workers * LEAST_SLOTS * ARC_PAGE
     refuse_below(least, budget, memory)
@@ -71,7 +73,7 @@ def _share_out_memory(budget, memory, nodes, edges, workers, options) -> Budget:
     settings = options["settings"]
     each = 48 * nodes + 2 * MIB if options["oracle"] == "numba" else IGRAPH_EDGE * edges + IGRAPH_NODE * nodes
     shared = PER_EDGE_WHOLE * edges + (8 + 12 * settings.get("trees", 0)) * nodes
-    found = PER_FOUND * min(2 * settings["most_rows"], settings["keep_paths"] * edges)
+    found = PER_FOUND * min(4 * settings["most_rows"], settings["keep_paths"] * edges)
     fixed = shared + found + workers * each
     if not options.get("base"):
         refuse_below(fixed + 16 * MIB, budget, memory, "; external=True lays the graph out for disk and needs less")

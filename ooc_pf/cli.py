@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("verify", _verify, "recompute everything a workspace claims")
     sub.add_argument("--oracle", choices=("igraph", "numba"), default="igraph", help="engine of the complete search")
     sub.add_argument("--workers", type=int)
-    sub.add_argument("--memory", help="budget, like 500MB or 2GiB (with --oracle numba)")
+    sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
 
     sub = command("report", _report, "describe a run in Markdown: certificate, stages, iterations")
     sub.add_argument("--output", metavar="FILE", help="write it here instead of to stdout")

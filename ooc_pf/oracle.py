@@ -4,6 +4,7 @@
 name different ones.
 """
 
+import itertools
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -21,7 +22,7 @@ from .parallel import run_tasks
 from .rows import Rows
 
 BLOCK_SOURCES = 32
-BATCH_BLOCKS = 128
+BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14
 NO_PAIRS = np.empty((0, 2), np.int32)
 
 
@@ -153,11 +154,19 @@ def count_blocks(places: Places) -> int:
 
 
 def batches(frozen: Frozen, places: Places) -> list[Places]:
-    """Places whose results are handed over together: some blocks, fewer where they may find many new pairs."""
-    blocks = BATCH_BLOCKS
+    """Places whose results are handed over together: some blocks, fewer where they may find many rows."""
     if frozen.known is not None:
         blocks = min(max(2, BATCH_PAIRS // (BLOCK_SOURCES * frozen.graph.nodes)), BATCH_BLOCKS)
-    return cut(places, blocks * BLOCK_SOURCES)
+        return cut(places, blocks * BLOCK_SOURCES)
+    at = np.asarray(places)
+    before = np.cumsum(frozen.graph.closer_start[at + 1] - frozen.graph.closer_start[at])
+    ends, end = [0], 0
+    while end < len(at):
+        most = (before[end - 1] if end else 0) + BATCH_CLOSERS
+        blocks = (int(np.searchsorted(before, most, side="right")) - end) // BLOCK_SOURCES
+        end += min(max(1, blocks), BATCH_BLOCKS) * BLOCK_SOURCES
+        ends.append(end)
+    return [places[a:b] for a, b in itertools.pairwise(ends)]
 
 
 @dataclass(frozen=True)

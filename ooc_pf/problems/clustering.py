@@ -44,13 +44,13 @@ def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict
     short = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-2]]
     if complete or linear:
         return {"keep_paths": 6, "promise": 10.0, "stages": short + stages, **most}
+    heat = {"share": 0.05, "calm": 0.35}
+    stages = [["certify", 0, 1, 10, 0.0], ["hot", 0, 12, 3, 0.0]]
     if external:
-        return {"keep_paths": 3, "promise": 3.0, "stages": short + stages, **most}
+        return {"keep_paths": 3, "stages": short + stages, **heat, **most}
     # Rows are what is missing at first, sweeps later on.
     trees = [["trees", -1, 1, 1, 2e-5], ["hubs", -1, 1, 3, 5e-6]]
-    stages = [*short, *trees, ["certify", 0, 1, 10, 0.0], ["hot", 0, 12, 3, 0.0]]
-    heat = {"share": 0.05, "calm": 0.35}
-    return {"keep_paths": 6, "trees": 32, "penalty": 0.03, "stages": stages, **heat, **most}
+    return {"keep_paths": 6, "trees": 32, "penalty": 0.03, "stages": [*short, *trees, *stages], **heat, **most}
 
 
 def _signed_graph(edges: Edges) -> Graph:

@@ -1,8 +1,9 @@
 """How the oracle and the sweeps scale with workers: the same run on one, two, ... of them, in threads and on a cluster.
 
-python tools/bench/scaling.py EDGES [--workers 1,2] [--tol 1e-2] [--cluster]
+python tools/bench/scaling.py EDGES [--workers 1,2] [--tol 1e-2] [--cluster] [--external] [--iterations 20]
 
-EDGES has signs. With --cluster each number of workers is also tried as that many processes of a dask cluster on
+EDGES has signs. With --external the graph is laid out for disk, which is where rows of different parts are swept side
+by side. With --cluster each number of workers is also tried as that many processes of a dask cluster on
 loopback. Fails if the answers differ in a single bit.
 """
 
@@ -31,10 +32,10 @@ def cluster_of(workers: int) -> Iterator[Any]:
         yield client
 
 
-def measure(source: Path, tol: float, **limits: Any) -> tuple[pf.Result, dict[str, float]]:
-    """A whole run from the start, and seconds by kind of work."""
+def measure(source: Path, **limits: Any) -> tuple[pf.Result, dict[str, float]]:
+    """A run from the start, and seconds by kind of work."""
     began = time.perf_counter()
-    result = pf.correlation_clustering(source, tol=tol, restart=True, **limits)
+    result = pf.correlation_clustering(source, restart=True, **limits)
     spent = {"all": time.perf_counter() - began}
     for kind in ("oracle", "sweep", "disk"):
         spent[kind] = sum(record["seconds"].get(kind, 0.0) for record in result.history)
@@ -47,17 +48,24 @@ def main() -> None:
     parser.add_argument("--workers", default="1,2")
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--external", action="store_true")
+    parser.add_argument("--iterations", type=int, help="stop after so many")
     args = parser.parse_args()
+
+    def stop(record: dict[str, Any]) -> bool:
+        return args.iterations is not None and record["iteration"] >= args.iterations
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.pf"
         pf.convert(args.edges, path, kind="signed", duplicates="sign")
-        first, _ = measure(path, args.tol)  # compiles what there is to compile
+        options = {"tol": args.tol, "external": args.external or None, "callback": stop}
+        first, _ = measure(path, **options)  # compiles what there is to compile
         print(f"{'workers':16s} {'all':>8s} {'oracle':>8s} {'sweep':>8s} {'disk':>8s}")
         for workers in map(int, args.workers.split(",")):
             kinds = {"threads": contextlib.nullcontext()} | ({"cluster": cluster_of(workers)} if args.cluster else {})
             for kind, place in kinds.items():
                 with place as client:
-                    result, spent = measure(path, args.tol, workers=workers, client=client)
+                    result, spent = measure(path, workers=workers, client=client, **options)
                 assert np.array_equal(first.x, result.x) and first.lower_bound == result.lower_bound
                 print(f"{workers:2d} {kind:13s} " + " ".join(f"{seconds:8.1f}" for seconds in spent.values()))
 
