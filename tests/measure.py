@@ -57,7 +57,7 @@ def main(problem, nodes, degree, memory, iterations, folder):
         os.execv(sys.executable, [sys.executable, "-m", "tests.measure", *sys.argv[1:]])  # give the memory back
     shutil.rmtree(small, ignore_errors=True)
     make(small, 300, 12, signed)
-    solve(small, external=True, max_iter=4, memory="80MB")  # compile and import all there is
+    solve(small, external=True, max_iter=4, memory="90MB")  # compile and import all there is
     before, watch = resident(), Watch()
     watch.start()
     began, iterations = time.perf_counter(), int(iterations)
