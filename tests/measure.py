@@ -10,6 +10,7 @@ import shutil
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,13 @@ import ooc_pf as pf
 from ooc_pf.workspace import create_workspace
 from tests.conftest import communities
 
-SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
+SOLVERS = {
+    "clustering": partial(pf.correlation_clustering, external=True),
+    "nearness": partial(pf.metric_nearness, external=True),
+    "whole": partial(pf.correlation_clustering, external=False),
+    "linear": partial(pf.correlation_clustering, gamma=None),
+    "complete": partial(pf.correlation_clustering, base=-0.05),
+}
 
 
 def resident() -> int:
@@ -50,14 +57,14 @@ def make(path, nodes, degree, signed):
 
 
 def main(problem, nodes, degree, memory, iterations, folder):
-    solve, signed, folder = SOLVERS[problem], problem == "clustering", Path(folder)
+    solve, signed, folder = SOLVERS[problem], problem != "nearness", Path(folder)
     big, small = folder / "big.pf", folder / "small.pf"
     if not big.exists():
         make(big, int(nodes), int(degree), signed)
         os.execv(sys.executable, [sys.executable, "-m", "tests.measure", *sys.argv[1:]])  # give the memory back
     shutil.rmtree(small, ignore_errors=True)
     make(small, 300, 12, signed)
-    solve(small, external=True, max_iter=4, memory="90MB")  # compile and import all there is
+    solve(small, max_iter=4, memory="200MB")  # compile and import all there is
     before, watch = resident(), Watch()
     watch.start()
     began, iterations = time.perf_counter(), int(iterations)
@@ -67,7 +74,7 @@ def main(problem, nodes, degree, memory, iterations, folder):
         records.append(record)
         return record["iteration"] >= iterations
 
-    result = solve(big, external=True, callback=seen, memory=None if memory == "none" else memory)
+    result = solve(big, callback=seen, memory=None if memory == "none" else memory)
     seconds, peak = time.perf_counter() - began, watch.stop()
     state = sum(file.stat().st_size for file in big.rglob("*") if file.is_file())
     facts = {"edges": pf.open(big).x.size, "seconds": seconds, "before": before, "peak": peak - before, "state": state}
