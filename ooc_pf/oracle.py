@@ -158,7 +158,7 @@ def batches(frozen: Frozen, places: Places) -> list[Places]:
     if frozen.known is not None:
         blocks = min(max(2, BATCH_PAIRS // (BLOCK_SOURCES * frozen.graph.nodes)), BATCH_BLOCKS)
         return cut(places, blocks * BLOCK_SOURCES)
-    at = np.asarray(places)
+    at = np.asarray(places, np.int64)
     before = np.cumsum(frozen.graph.closer_start[at + 1] - frozen.graph.closer_start[at])
     ends, end = [0], 0
     while end < len(at):
