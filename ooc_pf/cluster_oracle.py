@@ -93,10 +93,12 @@ class Desk:
     def look_at(self, mark: Any, place: Path, name: str, rule: tuple[float, float, float]) -> Frozen:
         """The point ``place/name``, laid out; ``mark`` tells one point from another."""
         if mark != self._mark:
+            self._mark = None  # until the new point is there
             if self._frozen is not None:
                 self._frozen.y.close()
-            self._frozen, self._mark = self._freeze(place, name, *rule), mark
+            self._frozen = self._freeze(place, name, *rule)
             self.oracle.lay_out(self._frozen)
+            self._mark = mark
         return self._frozen
 
     def _freeze(self, place: Path, name: str, closing: float, rhs: float, beyond: float) -> Frozen:

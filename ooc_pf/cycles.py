@@ -123,7 +123,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             point = nonnegative(state.y, state.pool) if complete else None
             batches = oracle.find(freeze(state.program, state.y, address), part, tick=tick, **rules)
             found, worst, cut = look(state.program, state.y, batches, settings["most_rows"], point)
-        make_room(state, found.pairs)
+        check_room(state, found.pairs)
         state.admit(found.pairs)
         if HOT in stages and stage.hops == 0:
             state.heat = heated(state.heat, len(sources), part, found.peak)
@@ -134,7 +134,7 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
         certificate = Certificate(state.program.value(point), bound(state), worst, program.scale)
         return Pass(worthwhile(found), worst, found.relaxed, certificate, point, cut)
 
-    def make_room(state: State, pairs: np.ndarray) -> None:
+    def check_room(state: State, pairs: np.ndarray) -> None:
         if len(pairs) and most_pairs is not None and state.y.size + len(pairs) > most_pairs:
             raise BudgetError(
                 f"{state.y.size + len(pairs):,} pairs need a variable, and there is memory for {most_pairs:,}; the "
