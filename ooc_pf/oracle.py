@@ -23,6 +23,7 @@ from .rows import Rows
 
 BLOCK_SOURCES = 32
 BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14
+TASKS_EACH = 16  # for each worker, of a batch
 NO_PAIRS = np.empty((0, 2), np.int32)
 
 
@@ -248,13 +249,16 @@ class NumbaOracle:
         """
         self.lay_out(frozen)
 
-        def search(block: Places) -> Found | None:
-            if not tick():
-                return None
-            return self.search_block(frozen, block, hops=hops, keep_paths=keep_paths, slack=slack, stop=stop)
+        def search(*blocks: Places) -> list[Found | None]:
+            rules = {"hops": hops, "keep_paths": keep_paths, "slack": slack, "stop": stop}
+            return [self.search_block(frozen, block, **rules) if tick() else None for block in blocks]
 
         for part in batches(frozen, places):
-            yield join_or_stop(run_tasks(self._pool, search, [(block,) for block in cut(part, BLOCK_SOURCES)]))
+            blocks = cut(part, BLOCK_SOURCES)
+            # A task for each block would keep dask busy where searches are short; a few for each worker balance well.
+            several = -(-len(blocks) // (TASKS_EACH * len(self._all_scratch)))
+            tasks = [tuple(blocks[at : at + several]) for at in range(0, len(blocks), several)]
+            yield join_or_stop([found for task in run_tasks(self._pool, search, tasks) for found in task])
 
     def search_block(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
                      stop: np.ndarray) -> Found | None:  # fmt: skip
