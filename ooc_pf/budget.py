@@ -57,7 +57,7 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
     found = (
         4 * PER_FOUND * options["settings"]["most_rows"]
     )  # those held, those that come, and both while they are joined
-    fixed = 100 * nodes + workers * (48 * nodes + 2 * MIB) + 32 * MIB + found
+    fixed = 100 * nodes + workers * (48 * nodes + 2 * MIB) + 36 * MIB + found
     least = fixed + LEAST_POOL + LEAST_ROWS + workers * LEAST_SLOTS * ARC_PAGE
     refuse_below(least, budget, memory)
     left = budget - fixed
