@@ -1,7 +1,7 @@
 """Run a problem on a generated graph under a budget and print what it took.
 
 `python -m tests.measure PROBLEM NODES DEGREE MEMORY ITERATIONS FOLDER`: a process of its own, so that peak memory is
-that of the run.
+that of the run. "scattered" is "clustering" with the nodes numbered at random: a graph without locality.
 """
 
 import json
@@ -21,6 +21,7 @@ from tests.conftest import communities
 
 SOLVERS = {
     "clustering": partial(pf.correlation_clustering, external=True),
+    "scattered": partial(pf.correlation_clustering, external=True),
     "nearness": partial(pf.metric_nearness, external=True),
     "whole": partial(pf.correlation_clustering, external=False),
     "linear": partial(pf.correlation_clustering, gamma=None),
@@ -50,20 +51,26 @@ class Watch(threading.Thread):
         return self.peak
 
 
-def make(path, nodes, degree, signed):
+def make(path, nodes, degree, problem):
+    signed = problem != "nearness"
     u, v, value = communities(np.random.default_rng(1), nodes, degree, signed=signed)
+    if problem == "scattered":
+        number = np.random.default_rng(2).permutation(nodes)
+        u, v = np.sort((number[u], number[v]), axis=0)
+        order = np.lexsort((v, u))
+        u, v, value = u[order], v[order], value[order]
     create_workspace(path, u, v, value, np.arange(nodes), kind="signed" if signed else "distance",
                      source={"file": None, "digest": ""})  # fmt: skip
 
 
 def main(problem, nodes, degree, memory, iterations, folder):
-    solve, signed, folder = SOLVERS[problem], problem != "nearness", Path(folder)
+    solve, folder = SOLVERS[problem], Path(folder)
     big, small = folder / "big.pf", folder / "small.pf"
     if not big.exists():
-        make(big, int(nodes), int(degree), signed)
+        make(big, int(nodes), int(degree), problem)
         os.execv(sys.executable, [sys.executable, "-m", "tests.measure", *sys.argv[1:]])  # give the memory back
     shutil.rmtree(small, ignore_errors=True)
-    make(small, 300, 12, signed)
+    make(small, 300, 12, problem)
     solve(small, max_iter=4, memory="200MB")  # compile and import all there is
     before, watch = resident(), Watch()
     watch.start()
