@@ -7,13 +7,13 @@ from .errors import BudgetError
 from .workspace import parse_memory
 
 MIB = 1 << 20
-ARC_PAGE = MIB  # bytes
+ARC_PAGE = 1 << 16  # bytes
 BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
 PER_EDGE = 132  # arcs with lengths, closing edges, and all vectors a run holds
 PER_EDGE_WHOLE = 240  # the same while the graph is built in memory
 PER_FOUND, PER_PAIR = 64, 200  # a row that a pass found; a pair of a complete graph that has a variable
 IGRAPH_EDGE, IGRAPH_NODE = 90, 2400  # igraph has its own copy, and tables of distances from 32 sources
-LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 2
+LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 32
 # Of general rows: bytes a variable, for a scan and after it the Newton steps, and for the rows at least.
 PER_VARIABLE, SCAN, LEAST_GENERAL = 160, 160 * MIB, 64 * MIB
 

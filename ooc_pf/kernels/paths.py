@@ -14,7 +14,7 @@ import numpy as np
 
 from . import inlined, kernel
 
-PAGE_SHIFT = 16
+PAGE_SHIFT = 12
 BUCKETS = 1024
 UNLIMITED = 2**31 - 1  # as max_hops: a complete search
 
