@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import BudgetError
+from .kernels.paths import ARC, PAGE_SHIFT
 from .workspace import parse_memory
 
 MIB = 1 << 20
-ARC_PAGE = 1 << 16  # bytes
+ARC_PAGE = ARC.itemsize << PAGE_SHIFT  # bytes
 BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
 PER_EDGE = 132  # arcs with lengths, closing edges, and all vectors a run holds
 PER_EDGE_WHOLE = 240  # the same while the graph is built in memory
@@ -54,9 +55,8 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
         return Budget()
     if not options["external"]:
         return _share_out_memory(budget, memory, nodes, edges, workers, options)
-    found = (
-        4 * PER_FOUND * options["settings"]["most_rows"]
-    )  # those held, those that come, and both while they are joined
+    # Rows that are held, rows that come, and both once more while they are joined.
+    found = 4 * PER_FOUND * options["settings"]["most_rows"]
     fixed = 100 * nodes + workers * (48 * nodes + 2 * MIB) + 36 * MIB + found
     least = fixed + LEAST_POOL + LEAST_ROWS + workers * LEAST_SLOTS * ARC_PAGE
     refuse_below(least, budget, memory)

@@ -13,6 +13,7 @@ from ooc_pf.budget import Budget
 from ooc_pf.constraints import ConstraintStore
 from ooc_pf.cycles import freeze
 from ooc_pf.inputs import Edges
+from ooc_pf.kernels import paths, trees
 from ooc_pf.kernels.paths import UNLIMITED
 from ooc_pf.oracle import Found, NumbaOracle, all_sources
 from ooc_pf.pages import Pool, Vector
@@ -95,6 +96,29 @@ def test_search_finds_every_close_pair_once(seed):
         row = found.rows.edges[found.rows.start[i] : found.rows.start[i + 1]]
         _, uses = np.unique(ends[row], return_counts=True)
         assert (uses == 2).all()
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_arcs_of_a_node_that_go_on_in_the_next_page_are_walked_too(tree):
+    """A star whose first page of arcs is too long to be walked, and whose second is short."""
+    page = 1 << paths.PAGE_SHIFT
+    leaves = page + 9
+    u, v = np.zeros(leaves, np.int64), np.arange(1, leaves + 1)
+    program = clustering_program(1.0, -0.3)(as_edges(u, v, np.ones(leaves), leaves + 1), None, None, Pool())
+    frozen = freeze(program, Vector.of(np.where(v <= page, 0.95, 0.1)))
+    with worker_pool(1, processes=False) as pool:
+        oracle = NumbaOracle(program.graph, pool, 1)
+        if tree:
+            oracle.lay_out(frozen)
+            grown = np.empty((leaves + 1, 3), np.int32)
+            trees.grow_tree(leaves, 1.0, 0.0, 0, program.graph.arc_start, oracle._arcs.whole,
+                            *oracle._all_scratch[0].labels, grown)  # fmt: skip
+            assert set(np.flatnonzero(grown[:, 0] >= 0)) == {0, *range(page + 1, leaves + 1)}
+            return
+        place = np.flatnonzero(program.graph.sources == page + 1)
+        found = Found.join(list(oracle.find(frozen, place, hops=UNLIMITED, keep_paths=1, slack=1e-9,
+                                            tick=lambda: True, stop=np.zeros(1, np.uint8))))  # fmt: skip
+    assert found.pairs.tolist() == [[page + 1, far] for far in range(page + 2, leaves + 1)]
 
 
 @pytest.fixture

@@ -3,7 +3,21 @@
 import numpy as np
 
 from . import kernel
-from .paths import BUCKETS, EDGE, HOPS, NOWHERE, PARENT, PLACE, QUEUED, RELAXED, STATE_SIZE, TOUCHED, _label, _take
+from .paths import (
+    BUCKETS,
+    EDGE,
+    HOPS,
+    NOWHERE,
+    PARENT,
+    PLACE,
+    QUEUED,
+    RELAXED,
+    STATE_SIZE,
+    TOUCHED,
+    _label,
+    _take,
+    next_page,
+)
 
 
 @kernel
@@ -14,15 +28,18 @@ def _search(source, radius, max_hops, arc_start, arcs, dist, label, head, touche
     while state[QUEUED] > 0:
         node = _take(label, head, state)
         hop = label[node, HOPS] + 1
-        for arc in range(arc_start[node], arc_start[node + 1]):
+        arc = arc_start[node]
+        while arc < arc_start[node + 1]:
             length = dist[node] + arcs[arc].length
             if length >= radius:
-                break
+                arc = next_page(arc)
+                continue
             state[RELAXED] += 1
             far = arcs[arc].node
             if length < dist[far] or (length == dist[far] and hop < label[far, HOPS]):
                 _label(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale,
                        dist, label, head, touched, state)  # fmt: skip
+            arc += 1
 
 
 @kernel

@@ -102,6 +102,12 @@ def set_lengths(arc_start, page, length, arcs, shortest):
 
 
 @inlined
+def next_page(arc):
+    """The first arc of the next page: where arcs of the same node may be shorter again."""
+    return ((arc >> PAGE_SHIFT) + 1) << PAGE_SHIFT
+
+
+@inlined
 def _unlink(node, bucket, label, head):
     before, after = label[node, BEFORE], label[node, AFTER]
     if before >= 0:

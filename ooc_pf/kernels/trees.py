@@ -3,7 +3,21 @@
 import numpy as np
 
 from . import inlined, kernel
-from .paths import BUCKETS, EDGE, HOPS, NOWHERE, PARENT, PLACE, QUEUED, RELAXED, STATE_SIZE, TOUCHED, _label, _take
+from .paths import (
+    BUCKETS,
+    EDGE,
+    HOPS,
+    NOWHERE,
+    PARENT,
+    PLACE,
+    QUEUED,
+    RELAXED,
+    STATE_SIZE,
+    TOUCHED,
+    _label,
+    _take,
+    next_page,
+)
 from .ragged import _mix
 
 
@@ -27,15 +41,18 @@ def grow_tree(root, radius, penalty, seed, arc_start, arcs, dist, label, head, t
     _label(root, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
     while state[QUEUED] > 0:
         node = _take(label, head, state)
-        for arc in range(arc_start[node], arc_start[node + 1]):
+        arc = arc_start[node]
+        while arc < arc_start[node + 1]:
             if dist[node] + arcs[arc].length >= radius:
-                break
+                arc = next_page(arc)
+                continue
             state[RELAXED] += 1
             far, edge = arcs[arc].node, arcs[arc].edge
             length = dist[node] + arcs[arc].length + penalty * (1.0 + _noise(edge, seed))
             if length < dist[far] and length < radius:
                 _label(far, length, label[node, HOPS] + 1, node, edge, True, scale,
                        dist, label, head, touched, state)  # fmt: skip
+            arc += 1
     for k in range(state[TOUCHED]):
         node = touched[k]
         tree[node, 0], tree[node, 1], tree[node, 2] = label[node, HOPS], label[node, PARENT], label[node, EDGE]
