@@ -1,19 +1,18 @@
 """Project and forget, out of core: convex problems with more constraints than anyone can list."""
 
 from . import objectives, oracles, sets
-from .api import open_workspace as open
-from .api import resume, solve, verify
-from .edgelist import convert
+from .commands.export import export
+from .commands.report import report
+from .edgelist.convert import convert
+from .engine.result import Result
 from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
-from .export import export
 from .problems.clustering import correlation_clustering
-from .problems.convex import project_onto_sets
-from .problems.dissimilarities import random_dissimilarities
-from .problems.linear import project_and_forget
+from .problems.data import random_dissimilarities, wang_weights
 from .problems.nearness import metric_nearness
-from .problems.wang import wang_weights
-from .report import report
-from .result import Result
+from .problems.project_and_forget import project_and_forget
+from .problems.project_onto_sets import project_onto_sets
+from .workspaces import open_workspace as open
+from .workspaces import resume, solve, verify
 
 __version__ = "0.1.0"
 

@@ -19,3 +19,11 @@ class ClusterError(RuntimeError):
 
 class BudgetError(MemoryError):
     """The memory budget cannot hold the work; the message names the smallest one that can."""
+
+
+class SearchStopped(Exception):
+    """A stop was asked for while blocks were still to be searched."""
+
+
+class BadLine(Exception):
+    """What is wrong with one line."""

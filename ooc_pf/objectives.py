@@ -12,8 +12,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .errors import InputError
-from .inputs import digest
 from .kernels import bregman
+from .storage.arrays import digest
 
 OWN, DENSE = -1, -2
 

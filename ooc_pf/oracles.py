@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .cycles.graph import build_graph
+from .cycles.inputs import read_edges
+from .cycles.search import BLOCK_SOURCES, Frozen, NumbaOracle, all_sources, cut
+from .engine.rows import Rows
 from .errors import InputError
-from .graph import build_graph
-from .inputs import read_edges
 from .kernels.paths import UNLIMITED
-from .oracle import BLOCK_SOURCES, Frozen, NumbaOracle, all_sources, cut
-from .pages import Vector
-from .rows import Rows
+from .storage.vectors import Vector
 
 TABLE_ENTRIES = 1 << 17  # entries of a table read at a time
 Task = Callable[[], Rows]

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from .engine.rows import RowBlock
 from .errors import InputError
-from .general.rowprogram import RowProgram
+from .general.program import RowProgram
 from .kernels.bregman import ENTROPY, QUADRATIC
 from .objectives import Objective
-from .pages import Vector
-from .rows import RowBlock
+from .storage.vectors import Vector
 
 Projection = Callable[[np.ndarray], np.ndarray]
 

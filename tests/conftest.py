@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.workspace import Workspace
+from ooc_pf.storage.workspace import Workspace
 from tests import naive
 
 
@@ -121,5 +121,5 @@ def table(rng):
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Eight lines a tile, and workers for every round."""
-    monkeypatch.setattr("ooc_pf.dense.solving.choose_side", lambda nodes: 8)
-    monkeypatch.setattr("ooc_pf.dense.sweeping.SHORT", 0)
+    monkeypatch.setattr("ooc_pf.triangles.family.choose_side", lambda nodes: 8)
+    monkeypatch.setattr("ooc_pf.triangles.sweeps.SHORT", 0)

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
-from ooc_pf.arrays import read_array, read_labels
-from ooc_pf.edgelist import convert
+from ooc_pf.edgelist.convert import convert
 from ooc_pf.errors import InputError
+from ooc_pf.storage.arrays import read_array, read_labels
 
 GOOD = "# head\n1 2 0.5\n\n2 3 1.5\n"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import ooc_pf as pf
-from ooc_pf.workspace import create_workspace
+from ooc_pf.storage.workspace import create_workspace
 from tests.conftest import communities
 
 SOLVERS = {

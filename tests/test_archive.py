@@ -27,7 +27,7 @@ def test_an_old_workspace_opens_verifies_and_goes_on(file, tmp_path):
 
 
 def test_every_version_is_in_the_archive():
-    from ooc_pf.workspace import VERSION
+    from ooc_pf.storage.workspace import VERSION
 
     for version in range(1, VERSION + 1):
         assert {file.stem.split("-")[1] for file in ARCHIVE.glob(f"version{version}-*.zip")} >= set(BOUNDS)

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.cli import main
+from ooc_pf.commands.cli import main
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf import parallel
-from ooc_pf.budget import Budget
+from ooc_pf.engine import parallel
+from ooc_pf.storage.memory import Budget
 from tests.conftest import assert_same_bits, communities
 
 distributed = pytest.importorskip("dask.distributed")
@@ -70,7 +70,7 @@ def test_complete_graphs_too(client, sent, tmp_path):
 
 def pages_read():
     """Bytes that a worker has read back from its own scratch files."""
-    from ooc_pf import cluster_oracle
+    from ooc_pf.cycles import search_dask as cluster_oracle
 
     return cluster_oracle._desk[1].pool.read_bytes if cluster_oracle._desk else 0
 
@@ -81,7 +81,7 @@ def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, monkeyp
     options = {"external": True, "callback": lambda record: record["iteration"] >= 2}
     alone = problem(graph, workspace=tmp_path / "a.pf", **options)
     tight = Budget(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
-    monkeypatch.setattr("ooc_pf.solving.share_out", lambda *_, **__: tight)
+    monkeypatch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: tight)
     assert_same_bits(alone, problem(graph, workspace=tmp_path / "b.pf", client=client, **options))
     assert sent
     assert min(client.run(pages_read).values()) > 0
@@ -151,7 +151,7 @@ def test_a_scheduler_that_goes_away_leaves_a_run_to_resume(graph, tmp_path):
 
 
 def test_what_a_cluster_cannot_do_is_said(client, graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("ooc_pf.parallel.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("ooc_pf.engine.parallel.CONNECT_SECONDS", 1)
     with pytest.raises(pf.InputError, match="workspace="):
         pf.correlation_clustering(graph, client=client)
     with pytest.raises(pf.InputError, match="no dask scheduler answers"):

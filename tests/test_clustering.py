@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.arcs import Arcs, Scratch
-from ooc_pf.cycles import draw_roots
-from ooc_pf.graph import build_graph
+from ooc_pf.cycles.arcs import Arcs, Scratch
+from ooc_pf.cycles.graph import build_graph
+from ooc_pf.cycles.program import linear_bound
+from ooc_pf.cycles.schedule import draw_roots
 from ooc_pf.kernels import trees
-from ooc_pf.program import linear_bound
 from tests import naive
 from tests.conftest import assert_same_bits
 
@@ -224,7 +224,7 @@ def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tm
 def test_a_run_killed_before_its_answer_says_so_and_makes_it_later(signed, tmp_path, monkeypatch):
     path = tmp_path / "run.pf"
     with monkeypatch.context() as patch:
-        patch.setattr("ooc_pf.solving.commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        patch.setattr("ooc_pf.cycles.family.commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
         with pytest.raises(RuntimeError, match="killed"):
             pf.correlation_clustering(signed, tol=1e-6, workspace=path)
     with pytest.raises(pf.WorkspaceError, match="no answer yet"):

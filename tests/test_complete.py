@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.budget import Budget
-from ooc_pf.constraints import ConstraintStore
-from ooc_pf.cycles import freeze
-from ooc_pf.inputs import Edges
+from ooc_pf.cycles.inputs import Edges
+from ooc_pf.cycles.schedule import freeze
+from ooc_pf.cycles.search import Found, NumbaOracle, all_sources
+from ooc_pf.engine.parallel import worker_pool
+from ooc_pf.engine.problem import State
+from ooc_pf.engine.rows import Rows
+from ooc_pf.engine.store import ConstraintStore
 from ooc_pf.kernels import paths, trees
 from ooc_pf.kernels.paths import UNLIMITED
-from ooc_pf.oracle import Found, NumbaOracle, all_sources
-from ooc_pf.pages import Pool, Vector
-from ooc_pf.parallel import worker_pool
-from ooc_pf.problem import State
 from ooc_pf.problems import clustering
 from ooc_pf.problems.clustering import clustering_program
-from ooc_pf.rows import Rows
+from ooc_pf.storage.memory import Budget
+from ooc_pf.storage.vectors import Pool, Vector
 from tests import naive
 from tests.conftest import assert_same_bits
 
@@ -193,7 +193,7 @@ def test_of_too_many_rows_the_worst_stay_with_their_pairs(seed, count):
 @pytest.mark.parametrize("gamma", [1.0, None])
 def test_more_new_pairs_than_a_pass_takes_up_come_later(communities, gamma, tmp_path, monkeypatch):
     every = pf.correlation_clustering(communities, base=-0.4, gamma=gamma, tol=1e-6)
-    monkeypatch.setattr("ooc_pf.oracle.BATCH_PAIRS", 1)
+    monkeypatch.setattr("ooc_pf.cycles.search.BATCH_PAIRS", 1)
     settings_of = clustering._settings
     monkeypatch.setattr(clustering, "_settings", lambda *args: {**settings_of(*args), "most_rows": 100})
     few = pf.correlation_clustering(communities, base=-0.4, gamma=gamma, tol=1e-6, workspace=tmp_path / "run.pf")
@@ -211,7 +211,7 @@ def test_too_many_pairs_for_the_memory_end_a_run_that_can_go_on(communities, tmp
     pf.correlation_clustering(communities, base=-0.1, workspace=tmp_path / "run.pf", max_iter=1)
     listed = len(communities[0])
     with monkeypatch.context() as patch:
-        patch.setattr("ooc_pf.solving.share_out", lambda *_, **__: Budget(pairs=listed + 1))
+        patch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: Budget(pairs=listed + 1))
         with pytest.raises(pf.BudgetError, match="resume it with more memory"):
             pf.resume(tmp_path / "run.pf")
         with pytest.raises(pf.BudgetError, match="pairs need a variable"):

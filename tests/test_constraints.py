@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_pf import constraints
-from ooc_pf.arrays import read_array, write_array
-from ooc_pf.constraints import ConstraintStore
+from ooc_pf.engine import store as constraints
+from ooc_pf.engine.rows import Rows
+from ooc_pf.engine.store import ConstraintStore
 from ooc_pf.errors import WorkspaceError
-from ooc_pf.pages import Pool
-from ooc_pf.rows import Rows
+from ooc_pf.storage.arrays import read_array, write_array
+from ooc_pf.storage.vectors import Pool
 
 
 def ragged(rows):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf import constraints
-from ooc_pf.budget import Budget
+from ooc_pf.engine import store as constraints
+from ooc_pf.storage.memory import Budget
 from tests import naive_rows
 
 
@@ -130,7 +130,7 @@ def test_disk_and_restart_give_the_same_bits(rng, tmp_path, monkeypatch):
     result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path, max_iter=1, workers=1)
     assert result.status == "iteration_limit"
     result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path, max_iter=2)
-    monkeypatch.setattr("ooc_pf.general.solving.share_out_rows", lambda *_, **__: Budget(rows=1000))
+    monkeypatch.setattr("ooc_pf.general.family.share_out_rows", lambda *_, **__: Budget(rows=1000))
     result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path)
     assert np.array_equal(result.x, whole.x) and result.n_iter == whole.n_iter
     assert result.duals.keys() == whole.duals.keys()

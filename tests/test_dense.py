@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf import workspace as ws
-from ooc_pf.budget import Budget
-from ooc_pf.dense import problem, sweeping
+from ooc_pf.storage import workspace as ws
+from ooc_pf.storage.memory import Budget
+from ooc_pf.triangles import schedule as problem
+from ooc_pf.triangles import sweeps as sweeping
 from tests import naive_triangles as naive
 from tests.conftest import assert_certificate_holds, assert_same_bits, resume_among_kills
 
@@ -182,7 +183,7 @@ def test_memory_disk_workers_and_budget_give_the_same_bits(table, tmp_path, smal
     assert [record["lower_bound"] for record in whole.history] == [r["lower_bound"] for r in on_disk.history]
     opened = pf.open(tmp_path / "run.pf")
     assert np.array_equal(opened.x, by_edge(whole.x)) and np.array_equal(opened.duals.values, whole.duals.values)
-    monkeypatch.setattr("ooc_pf.dense.solving.divide_memory", lambda *_, **__: Budget(rows=5000, vectors=0))
+    monkeypatch.setattr("ooc_pf.triangles.family.divide_memory", lambda *_, **__: Budget(rows=5000, vectors=0))
     assert_same_bits(whole, pf.metric_nearness(table, workspace=tmp_path / "spilled.pf", workers=2, **options))
     assert {entry.name for entry in (tmp_path / "spilled.pf").iterdir()} >= {"gen", "feasible", "edges.zarr"}
     assert not (tmp_path / "spilled.pf" / "scratch").exists()
@@ -327,5 +328,5 @@ def test_external_and_client_are_for_lists_of_edges(table, tmp_path):
 def test_verify_keeps_within_a_budget(table, tmp_path, small_tiles, monkeypatch):
     pf.metric_nearness(table, tol=1e-9, workspace=tmp_path / "run.pf", **LIMITED)
     whole = pf.verify(tmp_path / "run.pf", oracle="numba")
-    monkeypatch.setattr("ooc_pf.dense.verify.divide_memory", lambda *_, **__: Budget(rows=5000, vectors=0))
+    monkeypatch.setattr("ooc_pf.triangles.check.divide_memory", lambda *_, **__: Budget(rows=5000, vectors=0))
     assert pf.verify(tmp_path / "run.pf", oracle="numba") == whole

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf import arrays
+from ooc_pf.storage import arrays
 from tests.test_dense import LIMITED
 
 
@@ -17,7 +17,7 @@ def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("dense") / "run.pf"
     upper = np.triu(np.random.default_rng(7).uniform(0.2, 3.0, (30, 30)), 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_pf.dense.solving.choose_side", lambda nodes: 8)
+        patch.setattr("ooc_pf.triangles.family.choose_side", lambda nodes: 8)
         pf.metric_nearness(upper + upper.T, tol=1e-9, workspace=path, weights=np.full(435, 2.0), **LIMITED)
     return path
 

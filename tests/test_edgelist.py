@@ -20,9 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from ooc_pf import edgelist, edgesort, edgetext
-from ooc_pf.arrays import read_labels
-from ooc_pf.edgelist import convert, describe
+from ooc_pf.edgelist import convert as edgelist
+from ooc_pf.edgelist import merge as edgesort
+from ooc_pf.edgelist import text as edgetext
+from ooc_pf.edgelist.convert import convert, describe
+from ooc_pf.storage.arrays import read_labels
 from tests.edgefiles import edges_of, read, refused, write
 
 SCRIPT = Path(__file__).parent.parent / "tools" / "convert_edges.py"
@@ -314,7 +316,7 @@ def random_links(tmp_path, rows):
 def test_peak_memory_is_within_the_budget(tmp_path):
     # Not ru_maxrss: a new process begins with that of its parent.
     code = (
-        "import sys; from ooc_pf.edgelist import convert\n"
+        "import sys; from ooc_pf.edgelist.convert import convert\n"
         "def peak():\n"
         "    [line] = [line for line in open('/proc/self/status') if line.startswith('VmHWM')]\n"
         "    return 1024 * int(line.split()[1])\n"

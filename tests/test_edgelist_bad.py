@@ -5,8 +5,10 @@ import gzip
 import numpy as np
 import pytest
 
-from ooc_pf import edgelist, edgesort, edgetext
-from ooc_pf.edgelist import convert
+from ooc_pf.edgelist import convert as edgelist
+from ooc_pf.edgelist import merge as edgesort
+from ooc_pf.edgelist import text as edgetext
+from ooc_pf.edgelist.convert import convert
 from ooc_pf.errors import BudgetError, InputError, WorkspaceError
 from tests.edgefiles import GOOD, edges_of, read, refused, write
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf import constraints
-from ooc_pf.budget import Budget
-from ooc_pf.external import build_external_graph
-from ooc_pf.graph import Graph
-from ooc_pf.pages import Vector
+from ooc_pf.cycles.disk_layout import build_external_graph
+from ooc_pf.cycles.graph import Graph
+from ooc_pf.engine import store as constraints
 from ooc_pf.problems import clustering
+from ooc_pf.storage.memory import Budget
+from ooc_pf.storage.vectors import Vector
 from tests import naive
 from tests.conftest import assert_same_bits, communities
 
@@ -75,14 +75,14 @@ def test_any_budget_gives_the_same_bits(problem, rng, tmp_path, monkeypatch):
 
     whole = run(tmp_path / "whole.pf", 2)
     with monkeypatch.context() as patch:
-        patch.setattr("ooc_pf.solving.share_out", lambda *_, **__: TIGHT)
+        patch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: TIGHT)
         paged = run(tmp_path / "paged.pf", 1)
     assert sum(record["read_bytes"] for record in paged.history) > 0
     assert_same_bits(whole, paged)
     if problem == "clustering":
         assert np.array_equal(whole.labels, paged.labels)
     with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["ooc_pf.verify"], "share_out", lambda *_, **__: TIGHT)
+        patch.setattr(sys.modules["ooc_pf.cycles.check"], "share_out", lambda *_, **__: TIGHT)
         report = pf.verify(tmp_path / "paged.pf", oracle="numba")
     assert report["rows"] == paged.n_active
 
@@ -187,7 +187,7 @@ def test_export_keeps_within_a_budget_too(small, tmp_path, monkeypatch):
         pf.export(run, parts, memory="1MB")
     assert not parts.exists()
     least = int(str(caught.value).rsplit("is ", 1)[1].split(" ")[0].replace(",", ""))
-    module = sys.modules["ooc_pf.export"]
+    module = sys.modules["ooc_pf.commands.export"]
     monkeypatch.setattr(module, "PER_ROW", module.PER_ROW * module.LEAST_BATCH // 50)  # so that it takes several parts
     monkeypatch.setattr(module, "LEAST_BATCH", 50)
     pf.export(run, parts, memory=least)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.arrays import read_array, write_array
-from ooc_pf.cli import main
-from ooc_pf.workspace import Workspace
+from ooc_pf.commands.cli import main
+from ooc_pf.storage.arrays import read_array, write_array
+from ooc_pf.storage.workspace import Workspace
 
 
 @pytest.fixture(params=["rows", "sets"])

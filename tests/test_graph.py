@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import ooc_pf as pf
-from ooc_pf.graph import biconnected_components, build_graph
-from ooc_pf.inputs import read_edges
+from ooc_pf.cycles.graph import biconnected_components, build_graph
+from ooc_pf.cycles.inputs import read_edges
 from tests import naive
 
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_pf.arcs import Arcs, Scratch
-from ooc_pf.graph import build_graph
+from ooc_pf.cycles.arcs import Arcs, Scratch
+from ooc_pf.cycles.graph import build_graph
+from ooc_pf.cycles.search import Frozen
 from ooc_pf.kernels import paths
 from ooc_pf.kernels.ragged import keep_rows, row_keys
 from ooc_pf.kernels.sweep import project_rows
-from ooc_pf.oracle import Frozen
-from ooc_pf.pages import Pool, Vector
+from ooc_pf.storage.vectors import Pool, Vector
 from tests import naive
 
 seeds = st.integers(0, 2**32 - 1)

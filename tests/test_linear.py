@@ -13,10 +13,11 @@ import zarr
 from scipy import sparse
 
 import ooc_pf as pf
-from ooc_pf import constraints, oracles
-from ooc_pf.budget import Budget
-from ooc_pf.general import scanning
+from ooc_pf import oracles
+from ooc_pf.engine import store as constraints
+from ooc_pf.general import scan as scanning
 from ooc_pf.general.newton import maximise_by_cg, maximise_quadratic
+from ooc_pf.storage.memory import Budget
 from tests import naive, naive_rows
 from tests.conftest import assert_is_metric
 
@@ -221,7 +222,7 @@ def test_rows_wait_on_disk_beyond_the_budget(table, tmp_path, monkeypatch):
     objective = pf.objectives.quadratic(center)
     monkeypatch.setattr(constraints, "BLOCK_ROWS", 100)
     whole = pf.project_and_forget(objective, (A, b), tol=1e-7)
-    monkeypatch.setattr("ooc_pf.general.solving.share_out_rows", lambda *_, **__: Budget(rows=4000))
+    monkeypatch.setattr("ooc_pf.general.family.share_out_rows", lambda *_, **__: Budget(rows=4000))
     spilled = pf.project_and_forget(objective, (A, b), tol=1e-7, workspace=tmp_path / "run.pf")
     assert same_bits(spilled, whole)
     with pytest.raises(pf.BudgetError, match="give more memory="):

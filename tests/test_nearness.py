@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.budget import Budget
+from ooc_pf.storage.memory import Budget
 from tests import naive
 from tests.conftest import assert_certificate_holds, assert_is_metric, assert_same_bits
 
@@ -88,9 +88,9 @@ def test_workers_do_not_change_the_bits(small):
 
 
 def test_a_budget_that_sends_blocks_to_disk_does_not_change_the_bits(small, tmp_path, monkeypatch):
-    monkeypatch.setattr("ooc_pf.constraints.BLOCK_ROWS", 16)
+    monkeypatch.setattr("ooc_pf.engine.store.BLOCK_ROWS", 16)
     whole = pf.metric_nearness(small, tol=1e-8)
-    monkeypatch.setattr("ooc_pf.solving.share_out", lambda *_, **__: Budget(rows=2000))
+    monkeypatch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: Budget(rows=2000))
     spilled = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
     assert_same_bits(whole, spilled)
     with pytest.raises(pf.BudgetError, match="workspace="):
@@ -115,15 +115,15 @@ def test_igraph_engine_agrees(small, tmp_path):
 
 
 def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_path):
-    from ooc_pf.cycles import freeze
-    from ooc_pf.igraph_oracle import search_block_with_igraph
+    from ooc_pf.cycles.persist import load_edges, load_point, load_program
+    from ooc_pf.cycles.schedule import freeze
+    from ooc_pf.cycles.search import Found, NumbaOracle, all_sources, cut
+    from ooc_pf.cycles.search_igraph import search_block_with_igraph
+    from ooc_pf.engine.parallel import worker_pool
     from ooc_pf.kernels.paths import UNLIMITED
-    from ooc_pf.oracle import Found, NumbaOracle, all_sources, cut
-    from ooc_pf.pages import Pool
-    from ooc_pf.parallel import worker_pool
-    from ooc_pf.persist import load_edges, load_point, load_program
     from ooc_pf.problems.nearness import nearness_program
-    from ooc_pf.workspace import Workspace
+    from ooc_pf.storage.vectors import Pool
+    from ooc_pf.storage.workspace import Workspace
 
     pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=2)
     place = Workspace(tmp_path / "run.pf")

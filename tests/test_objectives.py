@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.general.rowprogram import RowProgram
+from ooc_pf.engine.rows import RowBlock, Rows
+from ooc_pf.general.program import RowProgram
 from ooc_pf.kernels import bregman
 from ooc_pf.objectives import project_l1_ball
-from ooc_pf.pages import Vector
-from ooc_pf.rows import RowBlock, Rows
+from ooc_pf.storage.vectors import Vector
 from tests import naive_rows
 
 CODES = {

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_pf.errors import BudgetError
-from ooc_pf.pages import PAGE, Pool, Vector, spans
+from ooc_pf.storage.vectors import PAGE, Pool, Vector, spans
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([np.float64, np.int32]))

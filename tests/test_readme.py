@@ -5,7 +5,7 @@ import runpy
 import shlex
 from pathlib import Path
 
-from ooc_pf.cli import main
+from ooc_pf.commands.cli import main
 from tests import naive
 
 README = (Path(__file__).parents[1] / "README.md").read_text()

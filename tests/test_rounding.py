@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_pf import rounding
 from ooc_pf.errors import InputError
 from ooc_pf.kernels import clusters
-from ooc_pf.rounding import clustering_cost, round_clusters
+from ooc_pf.problems import rounding
+from ooc_pf.problems.rounding import clustering_cost, round_clusters
 from tests import naive, naive_clusters
 
 seeds = st.integers(0, 2**32 - 1)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf import constraints, program
-from ooc_pf.general.rowprogram import RowProgram
-from ooc_pf.oracle import NumbaOracle, join_or_stop
-from ooc_pf.problems import convex
+from ooc_pf.cycles import program
+from ooc_pf.cycles.search import NumbaOracle, join_or_stop
+from ooc_pf.engine import store as constraints
+from ooc_pf.general.program import RowProgram
+from ooc_pf.problems import project_onto_sets as convex
 from tests.conftest import assert_same_bits, communities
 
 
@@ -26,10 +27,12 @@ def slow_graph():
 
 @pytest.mark.parametrize("way", ["sigint", "sigterm", "max_time"])
 def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("ooc_pf.oracle.BLOCK_SOURCES", 1 << 20)  # one block: only the kernel itself can stop
+    monkeypatch.setattr("ooc_pf.cycles.search.BLOCK_SOURCES", 1 << 20)  # one block: only the kernel itself can stop
     monkeypatch.setattr("ooc_pf.problems.clustering._settings", only_complete)
     searched = []
-    monkeypatch.setattr("ooc_pf.oracle.join_or_stop", lambda parts: searched.extend(parts) or join_or_stop(parts))
+    monkeypatch.setattr(
+        "ooc_pf.cycles.search.join_or_stop", lambda parts: searched.extend(parts) or join_or_stop(parts)
+    )
     limits = {"max_time": 1.0} if way == "max_time" else {}
     if way != "max_time":
         lay_out = NumbaOracle.lay_out

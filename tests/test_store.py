@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.mirror import MANIFEST, Mirror, local_copy
+from ooc_pf.storage.objectstore import MANIFEST, Mirror, local_copy
 from tests.conftest import assert_same_bits, communities
 
 server = pytest.importorskip("moto.server")
@@ -65,7 +65,7 @@ def test_a_run_goes_on_from_another_machine(store, small, tmp_path, monkeypatch)
 
 
 def test_convert_and_the_command_line_know_stores(store, tmp_path, capsys):
-    from ooc_pf.cli import main
+    from ooc_pf.commands.cli import main
 
     (tmp_path / "edges.txt").write_text("a b 1\nb c 1\na c 5\n")
     assert main(["convert", str(tmp_path / "edges.txt"), store]) == 0

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from ooc_pf.dense.program import Crew, add_loads, close_tiles
-from ooc_pf.dense.rows import TriangleRows, TriangleStore, as_row_block
-from ooc_pf.dense.tiles import Tiles, Tiling
 from ooc_pf.kernels import triangles as tri
-from ooc_pf.pages import Pool
+from ooc_pf.storage.vectors import Pool
+from ooc_pf.triangles.program import Crew, add_loads, close_tiles
+from ooc_pf.triangles.store import TriangleRows, TriangleStore, as_row_block
+from ooc_pf.triangles.tiles import Tiles, Tiling
 from tests import naive_triangles as naive
 
 NONE = np.ones((1, 1, 1))

@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf import arrays
-from ooc_pf import workspace as ws
-from ooc_pf.arrays import ArrayWriter
+from ooc_pf.storage import arrays, memory
+from ooc_pf.storage import workspace as ws
+from ooc_pf.storage.arrays import ArrayWriter
 from tests.conftest import assert_same_bits, resume_among_kills
 
 
 def test_memory_sizes():
-    assert ws.parse_memory("500MB") == 500_000_000
-    assert ws.parse_memory("1.5GiB") == 3 * 2**29
-    assert ws.parse_memory("2k") == 2000
-    assert ws.parse_memory(12345) == 12345
-    assert ws.parse_memory(1e9) == 10**9
-    assert ws.parse_memory(None) is None
+    assert memory.parse_memory("500MB") == 500_000_000
+    assert memory.parse_memory("1.5GiB") == 3 * 2**29
+    assert memory.parse_memory("2k") == 2000
+    assert memory.parse_memory(12345) == 12345
+    assert memory.parse_memory(1e9) == 10**9
+    assert memory.parse_memory(None) is None
     for wrong in ("", "many", "1XB", "-3GB", 0, "1.2.3MB"):
         with pytest.raises(pf.InputError):
-            ws.parse_memory(wrong)
+            memory.parse_memory(wrong)
 
 
 @pytest.mark.parametrize("length", [0, 1, 1000, (4 << 20) // 8, (4 << 20) // 8 + 1, 1_200_000])

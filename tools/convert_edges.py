@@ -2,7 +2,7 @@
 
 import sys
 
-from ooc_pf.cli import main
+from ooc_pf.commands.cli import main
 
 if __name__ == "__main__":
     sys.exit(main(["convert", *sys.argv[1:]]))

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 import ooc_pf as pf
-from ooc_pf import arrays, pages, workspace
+from ooc_pf.storage import arrays, workspace
+from ooc_pf.storage import vectors as pages
 
 
 def write_edges(path: Path, seed: int) -> None:

@@ -13,10 +13,10 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from ..oracle import SearchStopped
-from ..problem import State
-from ..rows import RowBlock
-from .rowprogram import RowProgram
+from ..engine.problem import State
+from ..engine.rows import RowBlock
+from ..errors import SearchStopped
+from .program import RowProgram
 
 MOST_ENTRIES = 1 << 21  # of all rows together; beyond that, sweeps alone
 MOST_DENSE = 600  # rows whose system is solved with the signs of the multipliers in it

@@ -7,7 +7,7 @@ one dual by the root of a decreasing function of one variable.
 
 import numpy as np
 
-from . import kernel
+from ..kernels import kernel
 
 QUADRATIC, ENTROPY, POWER, FERMI_DIRAC, HELLINGER, ABSOLUTE = 0, 1, 2, 3, 4, 5
 _LARGEST = 690.0  # exp of more leaves too little room for sums

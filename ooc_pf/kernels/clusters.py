@@ -8,7 +8,7 @@ int32[arcs], ``weight`` float64[arcs]; ``size`` float64[nodes] counts the origin
 
 import numpy as np
 
-from . import kernel
+from ..kernels import kernel
 
 NOWHERE = -1
 # Slots of the state of a queue of nodes.

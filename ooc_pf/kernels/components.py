@@ -1,6 +1,6 @@
 """Connected components of edges that come in parts."""
 
-from . import inlined, kernel
+from ..kernels import inlined, kernel
 
 
 @inlined

@@ -12,7 +12,7 @@ order of work is the same, hence the same bits.
 
 import numpy as np
 
-from . import inlined, kernel
+from ..kernels import inlined, kernel
 
 PAGE_SHIFT = 12
 BUCKETS = 1024

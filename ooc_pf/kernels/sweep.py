@@ -8,7 +8,7 @@ dual can take it.
 
 import numpy as np
 
-from . import kernel
+from ..kernels import kernel
 
 
 @kernel

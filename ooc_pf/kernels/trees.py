@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import inlined, kernel
+from ..kernels import inlined, kernel
 from .paths import (
     BUCKETS,
     EDGE,

@@ -12,7 +12,7 @@ The rows of triple t are ``start[t]:start[t + 1]``, in the order of their codes.
 
 import numpy as np
 
-from . import inlined, kernel
+from ..kernels import inlined, kernel
 
 BITS = 8  # of a line number inside a tile
 MASK = (1 << BITS) - 1

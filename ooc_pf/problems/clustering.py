@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from ..cycles.family import Limits, solve_cycles
+from ..cycles.graph import Graph, build_complete_graph, build_graph
+from ..cycles.inputs import Edges
+from ..cycles.persist import MakeProgram
+from ..cycles.program import CycleProgram, Pairs, linear_bound
+from ..engine.problem import State, total_charge
+from ..engine.result import Result
 from ..errors import InputError
-from ..graph import Graph, build_complete_graph, build_graph
-from ..inputs import Edges
-from ..pages import Pool, Vector
-from ..persist import MakeProgram
-from ..problem import State, total_charge
-from ..program import CycleProgram, Pairs, linear_bound
-from ..result import Result
-from ..rounding import round_clusters, round_in_passes
-from ..solving import Limits, solve_cycles
+from ..storage.vectors import Pool, Vector
+from .rounding import round_clusters, round_in_passes
 
 PROXIMAL_GAMMA = 1.0
 

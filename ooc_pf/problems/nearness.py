@@ -5,16 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from ..dense.inputs import as_square, square_size
-from ..dense.solving import ENGINE, holds_dense, lists_all_pairs, solve_dense
+from ..cycles.family import Limits, solve_cycles
+from ..cycles.graph import Graph, build_graph
+from ..cycles.inputs import Edges
+from ..cycles.program import CycleProgram
+from ..engine.result import Result
 from ..errors import InputError
-from ..graph import Graph, build_graph
-from ..inputs import Edges, is_path
-from ..pages import Pool, Vector
-from ..program import CycleProgram
-from ..result import Result
-from ..solving import Limits, solve_cycles
-from ..workspace import Workspace
+from ..storage.vectors import Pool, Vector
+from ..storage.workspace import Workspace, is_path
+from ..triangles.family import ENGINE, holds_dense, lists_all_pairs, solve_dense
+from ..triangles.inputs import as_square, square_size
 
 # Of the complete graph: the size of the violations to begin with, and to go on with, as fractions of the largest number
 # and of the largest violation; sweeps after each scan; and iterations that may do without extrapolation.

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import ooc_pf as pf
-from ooc_pf.arrays import read_array
-from ooc_pf.workspace import Workspace
+from ooc_pf.storage.arrays import read_array
+from ooc_pf.storage.workspace import Workspace
 
 SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
 

@@ -1,0 +1,76 @@
+"""A run in words and tables: what was asked, what is proven, how it went, where the time and the bytes went."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from ..cycles.persist import open_result
+from ..engine.result import KEYED, Result
+from ..storage.workspace import Workspace, read_steadily
+
+STAGE_HEAD = ("stage", "iterations", "rows found", "looked at", "projections", "seconds")
+LINE_HEAD = ("iteration", "stage", "lower bound", "gap", "worst violation", "rows kept")
+LINES = 40  # of the table of iterations; longer runs are thinned out
+
+
+def report(workspace: str | Path) -> str:
+    """The run in a workspace as Markdown; changes nothing."""
+    return read_steadily(workspace, _written)
+
+
+def _written(place: Workspace) -> str:
+    manifest, result = place.manifest, open_result(place)
+    graph, options = manifest["graph"], dict(manifest["problem"]["options"])
+    options.pop("settings", None)
+    asked = ", ".join(f"{name} {'none' if value is None else value}" for name, value in options.items())
+    parts = [
+        f"# {manifest['problem']['name']}: {result.status.replace('_', ' ')} after {result.n_iter} iterations",
+        f"{size_of(graph)}, kind {graph['kind']}; {asked}.",
+        _table(("what", "value"), _facts(result)),
+        "## Work by stage",
+        _table(STAGE_HEAD, _stages(result.history)),
+        "## Iterations",
+        _table(LINE_HEAD, _lines(result.history)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def size_of(graph: dict[str, Any]) -> str:
+    """How large the problem in a manifest's ``graph`` is; general problems have variables, not edges."""
+    if graph["kind"] in KEYED:
+        return f"{graph['edges']:,} variables"
+    return f"{graph['nodes']:,} nodes, {graph['edges']:,} edges"
+
+
+def _facts(result: Result) -> Iterable[tuple[str, str]]:
+    for name, value in result.summary().items():
+        if name not in ("status", "workspace", "n_iter") and value is not None:
+            yield name.replace("_", " "), f"{value:.12g}" if isinstance(value, float) else f"{value:,}"
+    for name in ("read_bytes", "written_bytes"):
+        total = sum(record.get(name, 0) for record in result.history)
+        if total:
+            yield f"scratch {name.replace('_', ' ')}", f"{total:,}"
+
+
+def _stages(history: list[dict[str, Any]]) -> Iterable[tuple[Any, ...]]:
+    stages: dict[str, list[dict[str, Any]]] = {}
+    for record in history:
+        stages.setdefault(record["stage"], []).append(record)
+    for stage, records in stages.items():
+        sums = [sum(record.get(name, 0) for record in records) for name in ("found", "relaxed", "projections")]
+        seconds = sum(sum(record["seconds"].values()) for record in records)
+        yield stage, len(records), *(f"{total:,}" for total in sums), f"{seconds:.1f}"
+
+
+def _lines(history: list[dict[str, Any]]) -> Iterable[tuple[Any, ...]]:
+    step = -(-len(history) // LINES) or 1
+    for record in history:
+        if record["iteration"] % step == 0 or "gap" in record or record is history[-1]:
+            gap = f"{record['gap']:.2e}" if "gap" in record else ""
+            bound, worst = f"{record['lower_bound']:.10g}", f"{record['worst']:.2e}"
+            yield record["iteration"], record["stage"], bound, gap, worst, f"{record['kept']:,}"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

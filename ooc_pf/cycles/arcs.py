@@ -1,0 +1,128 @@
+"""What a search walks over: all arcs, whole or in pages, and what each worker keeps for its searches."""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from ..kernels import paths
+from ..storage.vectors import Pool
+from .graph import Graph
+
+_ROW_BUFFER, _ENTRY_BUFFER = 1 << 14, 1 << 17
+
+
+class Arcs:
+    """All arcs with their lengths beside them, in pages: one array in memory, or a scratch file.
+
+    ``shortest`` is the length of the shortest arc of each node, inf where there is none.
+    """
+
+    def __init__(self, graph: Graph, pool: Pool | None = None):
+        self._start, self._count = graph.arc_start, graph.arcs
+        self.pages = (self._count >> paths.PAGE_SHIFT) + 1
+        self.shortest = np.empty(graph.nodes)
+        self._pool = pool
+        self.whole = np.empty(self._count, paths.ARC) if pool is None else None
+        self._file = None if pool is None else pool.open_file()
+        for page in range(self.pages):
+            first, last = self._span(page)
+            arcs = np.zeros(last - first, paths.ARC)
+            arcs["node"], arcs["edge"] = graph.arc_node.read(first, last), graph.arc_edge.read(first, last)
+            self._store(page, arcs)
+
+    def _span(self, page: int) -> tuple[int, int]:
+        return page << paths.PAGE_SHIFT, min((page + 1) << paths.PAGE_SHIFT, self._count)
+
+    def page(self, page: int) -> np.ndarray:
+        """The arcs of a page: a view of the whole, or what the file has."""
+        first, last = self._span(page)
+        if self.whole is not None:
+            return self.whole[first:last]
+        return self._pool.read(self._file, first * paths.ARC.itemsize, last - first, paths.ARC)
+
+    def _expect(self, page: int) -> None:
+        first, last = self._span(page)
+        if self.whole is None and first < last:
+            size = paths.ARC.itemsize
+            self._pool.expect(self._file, first * size, (last - first) * size)
+
+    def _store(self, page: int, arcs: np.ndarray) -> None:
+        first, last = self._span(page)
+        if self.whole is not None:
+            self.whole[first:last] = arcs
+        else:
+            self._pool.write(self._file, first * paths.ARC.itemsize, arcs)
+
+    def set_lengths(self, x: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Bring lengths and order up to date with a point, given as its values at some edges."""
+        self.shortest[:] = np.inf
+        for page in range(self.pages):
+            arcs = self.page(page)
+            self._expect(page + 1)
+            paths.set_lengths(self._start, page, x(arcs["edge"]), arcs, self.shortest)
+            if self.whole is None:
+                self._store(page, arcs)
+
+
+class Scratch:
+    """What one worker needs for its searches: labels by node, buffers for the rows found, and pages of arcs.
+
+    With ``slots`` it holds that many pages. One that was used since the hand last passed it is spared once more, so
+    that it is those not used for longest that go, or nearly.
+    """
+
+    def __init__(self, nodes: int, slots: int | None = None, most_paths: int = 8):
+        self.labels = (
+            np.full(nodes, np.inf),
+            np.full((nodes, paths.LABEL_SIZE), paths.NOWHERE, np.int32),
+            np.full((2, paths.BUCKETS), -1, np.int32),
+            np.empty(nodes, np.int32),
+        )
+        self.best = (np.empty(most_paths), np.empty((2, most_paths), np.int32))
+        self._order = np.empty(0, np.int64)
+        self._buffers(_ROW_BUFFER, _ENTRY_BUFFER)
+        self._slots = slots
+        self.arcs = np.empty(0 if slots is None else slots << paths.PAGE_SHIFT, paths.ARC)
+        self.slot_of_page = np.empty(0, np.int32)
+
+    def hold(self, arcs: Arcs) -> None:
+        """Search over these arcs from now on."""
+        self._source, self._hand = arcs, 0
+        self.recent = np.zeros(arcs.pages if arcs.whole is not None else self._slots, np.uint8)
+        if arcs.whole is not None:
+            self.arcs, self.slot_of_page = arcs.whole, np.arange(arcs.pages, dtype=np.int32)
+        else:
+            self.slot_of_page = np.full(arcs.pages, -1, np.int32)
+            self._page_of_slot = np.full(self._slots, -1, np.int64)
+
+    def load(self, page: int) -> None:
+        """Make a page resident."""
+        while self.recent[self._hand]:
+            self.recent[self._hand] = 0
+            self._hand = (self._hand + 1) % self._slots
+        slot, self._hand = self._hand, (self._hand + 1) % self._slots
+        if self._page_of_slot[slot] >= 0:
+            self.slot_of_page[self._page_of_slot[slot]] = -1
+        self.slot_of_page[page], self._page_of_slot[slot] = slot, page
+        part = self._source.page(page)
+        begin = slot << paths.PAGE_SHIFT
+        self.arcs[begin : begin + len(part)] = part
+
+    @functools.cached_property
+    def known(self) -> np.ndarray:
+        """A mark by node, for complete graphs."""
+        return np.full(len(self.labels[0]), -1, np.int32)
+
+    def order(self, closers: int) -> np.ndarray:
+        """Room for the order of as many closing edges."""
+        if len(self._order) < closers:
+            self._order = np.empty(closers, np.int64)
+        return self._order
+
+    def _buffers(self, rows: int, entries: int) -> None:
+        self.rows = (np.empty(rows, np.int64), np.empty(rows), np.empty(entries, np.int32))
+
+    def grow_rows(self) -> None:
+        """Make room for rows too long for the buffers as they are."""
+        self._buffers(2 * len(self.rows[0]), 2 * len(self.rows[2]))

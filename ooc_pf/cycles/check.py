@@ -1,0 +1,176 @@
+"""Check a workspace against itself: every chunk, every row, the invariant, and the certificate by a second engine."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..engine.check import TOLERANCE, agree, require
+from ..engine.parallel import count_workers, worker_pool
+from ..engine.problem import total_charge
+from ..engine.rows import RowBlock, Rows
+from ..engine.store import ConstraintStore
+from ..kernels.paths import UNLIMITED
+from ..storage.arrays import read_parts
+from ..storage.vectors import Pool, Vector, read_vector, spans
+from ..storage.workspace import Workspace
+from .budget import share_out
+from .disk_layout import build_external_graph
+from .graph import Graph
+from .inputs import Edges
+from .persist import MakeProgram, load_edges, load_point, load_program
+from .program import CycleProgram, nonnegative
+from .schedule import freeze, look
+from .search import NO_PAIRS, Found, NumbaOracle, all_sources
+from .search_igraph import IgraphOracle
+
+
+def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None,
+                  memory: Any) -> dict[str, Any]:  # fmt: skip
+    """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
+
+    Reading a chunk checks its checksum. The rows must be cycles of the graph, y must follow from the targets and the
+    duals, the stored point must be feasible with the stored objective, and the lower bound must be the dual value.
+    """
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        check = _Check(workspace, make, oracle, workers, memory, Path(folder))
+        stack.callback(check.pool.close)
+        return check.report()
+
+
+class _Check:
+    """One verification, with what it holds."""
+
+    def __init__(self, workspace: Workspace, make: MakeProgram, oracle: str, workers: int | None, memory: Any,
+                 folder: Path):  # fmt: skip
+        self.workspace, self.make, self.oracle, self.folder = workspace, make, oracle, folder
+        # One igraph worker is this process itself: no script needs a guard for that.
+        self.alone = oracle == "igraph" and workers in (None, 1)
+        self.workers = 1 if self.alone else count_workers(workers)
+        facts, options = workspace.manifest["graph"], workspace.manifest["problem"]["options"]
+        self.external = bool(options["external"])
+        options = {**options, "oracle": oracle, "external": self.external and oracle == "numba"}
+        self.budget = share_out(memory, nodes=facts["nodes"], edges=facts["edges"], workers=self.workers,
+                                options=options)  # fmt: skip
+        self.pool = Pool(self.budget.vectors, folder)
+
+    def report(self) -> dict[str, Any]:
+        workspace, manifest = self.workspace, self.workspace.manifest
+        edges = load_edges(workspace, self.pool)
+        listed = load_program(workspace, self.make, edges, self.pool)
+        require(workspace, self._same_graph(edges, listed.graph), "graph.zarr does not belong to edges.zarr")
+        program, y = load_point(workspace, listed, self.pool)
+        rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
+        for block in rows.blocks():
+            require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
+        drift, scale = self._drift(program, rows, y), 1.0 + program.magnitude
+        require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
+        report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, total_charge(program, rows))}
+        agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
+        y.close()
+        if workspace.feasible:
+            report |= self._check_point(listed, read_vector(workspace.feasible, "x", self.pool), scale)
+        return report
+
+    def _check_point(self, listed: CycleProgram, point: Vector, scale: float) -> dict[str, float]:
+        workspace = self.workspace
+        more = np.zeros((point.size - listed.size, 2), np.int32)  # what unlisted pairs pay depends on their x alone
+        objective = (listed.with_pairs(more) if len(more) else listed).value(point)
+        agree(workspace, objective, workspace.manifest["objective"], "objective")
+        if len(more):
+            point = Vector.of(point.whole[: listed.size])
+        least, violation = self._measure(listed, point)
+        require(
+            workspace,
+            least <= objective + TOLERANCE * (1.0 + abs(least)),
+            f"the pairs that are not listed bring the objective to {least!r}",
+        )
+        require(
+            workspace,
+            violation <= TOLERANCE * scale,
+            f"the stored point is not feasible: a row is violated by {violation:.2e}",
+        )
+        return {"objective": objective, "violation_of_x": violation}
+
+    def _same_graph(self, edges: Edges, stored: Graph) -> bool:
+        """Whether the stored graph is the one that the edges give, laid out once more."""
+        if not self.external:
+            again = self.make(edges, None, None, self.pool).graph
+            return all(_same(getattr(stored, name), getattr(again, name)) for name in vars(again))
+        folder, signed = self.folder / "graph", self.workspace.manifest["graph"]["kind"] == "signed"
+        build_external_graph(folder, edges.u, edges.v, edges.value, edges.nodes, signed=signed,
+                             memory=self.budget.build)  # fmt: skip
+        parts = (
+            (read_parts(self.workspace.graph, field.name), read_parts(folder, field.name)) for field in fields(Graph)
+        )
+        return all(np.array_equal(a, b) for one, other in parts for a, b in zip(one, other, strict=True))
+
+    def _drift(self, program: CycleProgram, rows: ConstraintStore, y: Vector) -> float:
+        again = Vector(y.size, pool=self.pool)
+        program.rebuild(((block, block.dual) for block in rows.blocks()), again)
+        drift = max((float(np.abs(a - b).max()) for a, b in spans(y, again)), default=0.0)
+        again.close()
+        return drift
+
+    def _measure(self, program: CycleProgram, point: Vector) -> tuple[float, float]:
+        """Objective and largest violation of a row at ``point``, by a complete search.
+
+        In a complete graph the unlisted pairs follow from the listed ones: each pays what its distance asks for.
+        """
+        below = max((0.0, *(float(-part.min()) for _, part in point.spans())))
+        frozen = freeze(program, point, (self.workspace.feasible, "x"))
+        processes = self.oracle == "igraph"
+        with contextlib.nullcontext() if self.alone else worker_pool(self.workers, processes=processes) as workers:
+            engine: Any = (
+                IgraphOracle(self.workspace.graph, (program.closing, program.rhs), workers)
+                if processes
+                else NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
+            )
+            rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True,
+                     "stop": np.zeros(1, np.uint8)}  # fmt: skip
+            closed = nonnegative(point, self.pool)
+            unlisted = _Unlisted(program, engine.find(frozen, all_sources(program.graph), **rules))
+            _, worst, _ = look(program, point, unlisted.taken_out(), 0, closed)
+        return program.value(point) + unlisted.price, max(below, worst)
+
+
+class _Unlisted:
+    """What the pairs of a complete graph that are not listed pay, added up instead of kept."""
+
+    def __init__(self, program: CycleProgram, batches: Iterator[Found]):
+        self._program, self._batches = program, batches
+        self.price = 0.0
+
+    def taken_out(self) -> Iterator[Found]:
+        """What was found about listed pairs."""
+        for found in self._batches:
+            listed = found.edge >= 0
+            if not listed.all():
+                self.price += self._program.price_unlisted(self._program.within(found.reach[~listed]))
+            none = np.empty(0)
+            yield replace(found, rows=Rows.empty(), violation=none, pairs=NO_PAIRS, edge=found.edge[listed],
+                          reach=found.reach[listed])  # fmt: skip
+
+
+def _same(one: np.ndarray | Vector, other: np.ndarray | Vector) -> bool:
+    one, other = (each.whole if isinstance(each, Vector) else each for each in (one, other))
+    return np.array_equal(one, other)
+
+
+def _are_cycles(block: RowBlock, edges: Edges, program: CycleProgram) -> bool:
+    """Whether every node of every row has exactly two of its edges.
+
+    That makes a row a cycle, or several, of which one holds the closing edge; as x >= 0 its inequality is valid.
+    """
+    if program.pairs:
+        low, high = program.pairs.ends[block.table].T
+    else:
+        low, high = edges.u.take(block.table), edges.v.take(block.table)
+    row = np.repeat(np.arange(len(block.dual)), np.diff(block.start))
+    visited = np.concatenate((low[block.index], high[block.index])).astype(np.int64)
+    _, uses = np.unique(np.tile(row, 2) * np.int64(edges.nodes) + visited, return_counts=True)
+    return bool((uses == 2).all())

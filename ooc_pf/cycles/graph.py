@@ -1,0 +1,212 @@
+"""The graph the searches run on: split at cut vertices, arcs in CSR, closing edges grouped by source.
+
+A cycle never leaves its biconnected component. Each component therefore gets its own copies of its nodes: searches
+stay inside by themselves, and bridges drop out. The copies of one component are numbered together, best connected
+first, so that the nodes every search touches share cache lines and pages.
+"""
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import igraph
+import numpy as np
+from scipy import sparse
+
+from ..errors import InputError
+from ..storage.arrays import read_array, write_parts
+from ..storage.vectors import Pool, Vector, read_vector
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Arcs to walk and edges to close, over split nodes.
+
+    Attributes
+    ----------
+    arc_start : int64[nodes + 1]; arc_node, arc_edge : Vector int32[arcs]
+        Arcs of split node i are ``arc_start[i]:arc_start[i + 1]``.
+    sources : int32[s]; closer_start : int64[s + 1]; closer_node, closer_edge : Vector int32[closers]
+        Closing edges, each listed once, under the end it is searched from.
+    """
+
+    arc_start: np.ndarray
+    arc_node: Vector
+    arc_edge: Vector
+    sources: np.ndarray
+    closer_start: np.ndarray
+    closer_node: Vector
+    closer_edge: Vector
+
+    VECTORS = ("arc_node", "arc_edge", "closer_node", "closer_edge")
+
+    @classmethod
+    def of(cls, *arrays: np.ndarray) -> "Graph":
+        """A graph from arrays in memory."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(Vector.of(a) if name in cls.VECTORS else a for name, a in zip(names, arrays, strict=True)))
+
+    @property
+    def nodes(self) -> int:
+        return len(self.arc_start) - 1
+
+    @property
+    def arcs(self) -> int:
+        return self.arc_node.size
+
+    @property
+    def closers(self) -> int:
+        return self.closer_node.size
+
+    def write(self, group: Path) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            parts = (part for _, part in value.spans()) if field.name in self.VECTORS else [value]
+            write_parts(group, field.name, parts, value.dtype)
+
+    @classmethod
+    def read(cls, group: Path, pool: Pool | None = None) -> "Graph":
+        """The graph that `write` or `build_external_graph` wrote, its vectors as the pool has them."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(
+            read_vector(group, name, pool) if name in cls.VECTORS else read_array(group, name) for name in names
+        ))  # fmt: skip
+
+
+def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, closing=None) -> Graph:
+    """Split the graph and lay out its passable arcs and closing edges, both masks by edge (None: all)."""
+    component = biconnected_components(u, v, nodes)
+    cyclic = component >= 0
+    near, far, split_nodes = _split_nodes(u, v, component)
+    passable = cyclic if passable is None else cyclic & passable
+    closing = cyclic if closing is None else cyclic & closing
+    arc_start, arc_node, arc_edge = _arcs(near, far, split_nodes, np.flatnonzero(passable))
+    return Graph.of(arc_start, arc_node, arc_edge, *_closers(near, far, split_nodes, np.flatnonzero(closing)))
+
+
+def build_complete_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable: np.ndarray) -> Graph:
+    """The arcs of a complete graph that can be walked, as listed; any other pair may become a closing edge.
+
+    Nodes keep their numbers: a complete graph does not fall apart. Every node that has an arc is a source.
+    """
+    arcs = _arcs(u, v, nodes, np.flatnonzero(passable))
+    degree = np.diff(arcs[0])
+    sources = np.flatnonzero(degree)
+    sources = sources[np.argsort(_deal(degree[sources]))].astype(np.int32)
+    nothing = np.empty(0, np.int32)
+    return Graph.of(*arcs, sources, np.zeros(len(sources) + 1, np.int64), nothing, nothing)
+
+
+def with_closers(graph: Graph, u: np.ndarray, v: np.ndarray, edges: np.ndarray) -> Graph:
+    """A complete graph with these closing edges, each under its lower end u."""
+    rank = np.full(graph.nodes, -1, np.int64)
+    rank[graph.sources] = np.arange(len(graph.sources))
+    joined = (rank[u] >= 0) & (rank[v] >= 0)  # no path leads to a node without arcs
+    u, v, edges = u[joined], v[joined], edges[joined]
+    start, order = group_by(rank[u], len(graph.sources))
+    node, edge = Vector.of(v[order].astype(np.int32)), Vector.of(edges[order].astype(np.int32))
+    return replace(graph, closer_start=start, closer_node=node, closer_edge=edge)
+
+
+def with_pairs(graph: Graph, pairs: np.ndarray, edges: int) -> Graph:
+    """A complete graph in which ``pairs``, the last of so many edges, are closing edges as well."""
+    near = np.concatenate((np.repeat(graph.sources, np.diff(graph.closer_start)), pairs[:, 0]))
+    edge = np.concatenate((graph.closer_edge.whole, np.arange(edges - len(pairs), edges)))
+    return with_closers(graph, near, np.concatenate((graph.closer_node.whole, pairs[:, 1])), edge)
+
+
+def group_by(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each group starts in the order that brings members of one group together, and that order."""
+    start = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=groups), dtype=np.int64)))
+    return start, np.argsort(group, kind="stable")
+
+
+def biconnected_components(u: np.ndarray, v: np.ndarray, nodes: int) -> np.ndarray:
+    """Component number of each edge; -1 for a bridge."""
+    graph = igraph.Graph(n=nodes, edges=np.column_stack((u, v)))
+    cover = [members for members in graph.biconnected_components() if len(members) > 2]
+    if not cover:
+        return np.full(len(u), -1, np.int64)
+    size = [len(members) for members in cover]
+    member = sparse.csr_array(
+        (np.arange(1, len(cover) + 1).repeat(size), (np.concatenate(cover), np.arange(len(cover)).repeat(size))),
+        shape=(nodes, len(cover)),
+    )
+    # Two components share at most one node, so at most one holds both ends of an edge.
+    together = (member[u] > 0).multiply(member[v])
+    return np.asarray(together.sum(axis=1), np.int64).ravel() - 1
+
+
+def _split_nodes(u: np.ndarray, v: np.ndarray, component: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Ends of each edge as numbers of (component, node) copies; -1 for bridges."""
+    cyclic = np.flatnonzero(component >= 0)
+    span = int(max(u.max(initial=0), v.max(initial=0))) + 1
+    ends = np.concatenate((u[cyclic], v[cyclic])) + np.tile(component[cyclic], 2) * span
+    copies, name, degree = np.unique(ends, return_inverse=True, return_counts=True)
+    order = np.lexsort((-degree, copies // span))
+    number = np.empty(len(copies), np.int64)
+    number[order] = np.arange(len(copies))
+    near, far = np.full(len(u), -1, np.int64), np.full(len(u), -1, np.int64)
+    near[cyclic], far[cyclic] = np.split(number[name], 2)
+    return near, far, len(copies)
+
+
+def _arcs(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Both directions of ``edges``, by tail and then by head."""
+    tail = np.concatenate((near[edges], far[edges]))
+    head = np.concatenate((far[edges], near[edges]))
+    order = np.lexsort((head, tail))
+    start = np.concatenate(([0], np.cumsum(np.bincount(tail, minlength=nodes), dtype=np.int64)))
+    return start, head[order].astype(np.int32), np.tile(edges, 2)[order].astype(np.int32)
+
+
+def _closers(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Assign each closing edge to the end that closes more: a small vertex cover, taken greedily by degree."""
+    a, b = near[edges], far[edges]
+    degree = np.bincount(np.concatenate((a, b)), minlength=nodes)
+    from_a = (degree[a] > degree[b]) | ((degree[a] == degree[b]) & (a < b))
+    source, target = np.where(from_a, a, b), np.where(from_a, b, a)
+    sources, own, count = np.unique(source, return_inverse=True, return_counts=True)
+    rank = _deal(count)
+    order = np.lexsort((target, rank[own]))
+    by_rank = np.argsort(rank)
+    start = np.concatenate(([0], np.cumsum(count[by_rank], dtype=np.int64)))
+    return sources[by_rank].astype(np.int32), start, target[order].astype(np.int32), edges[order].astype(np.int32)
+
+
+def _deal(count: np.ndarray, hands: int = 64) -> np.ndarray:
+    """An order of the sources in which every stretch has its share of those with many closing edges."""
+    by_count = np.argsort(-count, kind="stable")
+    rank = np.empty(len(count), np.int64)
+    rank[by_count] = np.argsort(np.arange(len(count)) % hands, kind="stable").argsort()
+    return rank
+
+
+def canonical_edges(u, v, value) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Check arrays of edges given by a caller and return them as ``(u, v, value)`` with u < v, in the given order."""
+    u, v, value = np.asarray(u), np.asarray(v), np.asarray(value, np.float64)
+    if not (u.ndim == v.ndim == value.ndim == 1 and len(u) == len(v) == len(value)):
+        raise InputError(
+            f"u, v and values must be vectors of one length, found shapes {u.shape}, {v.shape}, {value.shape}"
+        )
+    for name, ends in (("u", u), ("v", v)):
+        if len(ends) and not np.issubdtype(ends.dtype, np.integer):
+            raise InputError(f"{name} must hold integer node numbers, found dtype {ends.dtype}")
+        if len(ends) and (ends.min() < 0 or ends.max() >= 2**31 - 1):
+            raise InputError(f"{name} must hold node numbers from 0 to {2**31 - 2}, found {ends.min()} to {ends.max()}")
+    for wrong, what, remedy in (
+        (~np.isfinite(value), "a value that is not a finite number", "remove it or give it a value"),
+        (u == v, "a self loop", "remove it"),
+    ):
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise InputError(f"edge {at}: ({u[at]}, {v[at]}) with value {value[at]} is {what}; {remedy}")
+    low, high = np.minimum(u, v).astype(np.int64), np.maximum(u, v).astype(np.int64)
+    pair = low * (high.max(initial=0) + 1) + high
+    order = np.argsort(pair, kind="stable")
+    again = np.flatnonzero(np.diff(pair[order]) == 0)
+    if len(again):
+        first, second = order[again[0]], order[again[0] + 1]
+        raise InputError(
+            f"edges {first} and {second} are both ({low[first]}, {high[first]}); edges are undirected, merge them first"
+        )
+    return low, high, value

@@ -1,0 +1,158 @@
+"""The forms in which a caller may hand over a graph."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import igraph
+import numpy as np
+from scipy import sparse
+
+from ..errors import InputError
+from ..storage.vectors import Vector, spans
+from .graph import canonical_edges
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edges, and how to give a vector over them back in the caller's form."""
+
+    u: Vector
+    v: Vector
+    value: Vector
+    nodes: int
+    restore: Callable[[np.ndarray], Any]
+    zeros: int = 0  # weights of zero left out
+
+
+def read_edges(graph: Any, kind: str = "distance") -> Edges:
+    """Edges of ``(u, v, value)`` arrays, a scipy.sparse matrix, a square array or an igraph.Graph.
+
+    With ``kind="signed"`` edges of weight zero are no edges; a vector given back has nan there.
+    """
+    edges = _read_edges(graph)
+    if kind == "signed" and edges.nodes < 2:
+        raise InputError(f"the graph has {edges.nodes} nodes; clustering needs two at least")
+    return _without_zeros(edges) if kind == "signed" else edges
+
+
+def _edges(u: np.ndarray, v: np.ndarray, value: np.ndarray, nodes: int, restore: Callable, zeros: int = 0) -> Edges:
+    return Edges(Vector.of(u), Vector.of(v), Vector.of(value), nodes, restore, zeros)
+
+
+def _without_zeros(edges: Edges) -> Edges:
+    keep = edges.value.whole != 0.0
+    if keep.all():
+        return edges
+
+    def restore(x: np.ndarray) -> Any:
+        full = np.full(len(keep), np.nan)
+        full[keep] = x
+        return edges.restore(full)
+
+    zeros = int(np.count_nonzero(~keep))
+    u, v, value = edges.u.whole[keep], edges.v.whole[keep], edges.value.whole[keep]
+    return _edges(u, v, value, edges.nodes, restore, zeros)
+
+
+def _read_edges(graph: Any) -> Edges:
+    if isinstance(graph, igraph.Graph):
+        return _from_igraph(graph)
+    if sparse.issparse(graph):
+        return _from_sparse(graph)
+    if isinstance(graph, tuple) and len(graph) == 3:
+        return _from_arrays(*graph)
+    return _from_square(graph)
+
+
+def _from_arrays(u: Any, v: Any, value: Any) -> Edges:
+    u, v, value = canonical_edges(u, v, value)
+    nodes = int(max(u.max(initial=-1), v.max(initial=-1))) + 1
+    return _edges(u, v, value, nodes, lambda x: x)
+
+
+def _from_igraph(graph: igraph.Graph) -> Edges:
+    if graph.is_directed():
+        raise InputError("the igraph graph is directed; make it undirected first, e.g. graph.as_undirected()")
+    ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
+    value = graph.es["weight"] if "weight" in graph.es.attributes() else np.ones(len(ends))
+    u, v, value = canonical_edges(ends[:, 0], ends[:, 1], value)
+    return _edges(u, v, value, graph.vcount(), lambda x: x)
+
+
+def _from_sparse(matrix: Any) -> Edges:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"a sparse matrix of distances must be square, found shape {matrix.shape}")
+    entries = sparse.coo_array(matrix)
+    row, column, value = entries.row, entries.col, entries.data.astype(np.float64)
+    off = row != column
+    if np.any(value[~off] != 0):
+        raise InputError("the diagonal of the sparse matrix must be zero or empty")
+    upper = row < column
+    mirrored = {"upper": sparse.coo_array((value[upper], (row[upper], column[upper])), matrix.shape).tocsr()}
+    mirrored["lower"] = sparse.coo_array(
+        (value[off & ~upper], (column[off & ~upper], row[off & ~upper])), matrix.shape
+    ).tocsr()
+    used = [part for part in mirrored.values() if part.nnz]
+    if len(used) == 2:
+        same = np.array_equal(used[0].indptr, used[1].indptr) and np.array_equal(used[0].indices, used[1].indices)
+        if not same or not np.array_equal(used[0].data, used[1].data):
+            raise InputError("the sparse matrix is neither symmetric nor triangular; give each pair one distance")
+    half = sparse.coo_array(used[0] if used else sparse.csr_array(matrix.shape))
+    u, v, value = canonical_edges(half.row, half.col, half.data)
+
+    def restore(x: np.ndarray) -> sparse.csr_array:
+        ends = (np.concatenate((u, v)), np.concatenate((v, u)))
+        return sparse.coo_array((np.concatenate((x, x)), ends), matrix.shape).tocsr()
+
+    return _edges(u, v, value, matrix.shape[0], restore)
+
+
+def _from_square(graph: Any) -> Edges:
+    try:
+        matrix = np.asarray(graph, np.float64)
+    except (TypeError, ValueError):
+        matrix = np.empty(0)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise InputError(
+            f"cannot read a graph from {type(graph).__name__} of shape {np.shape(matrix)}; give a workspace path, "
+            "a tuple (u, v, value) of arrays, a square array, a scipy.sparse matrix or an igraph.Graph"
+        )
+    wrong = np.argwhere(~np.isfinite(matrix))
+    if len(wrong):
+        i, j = wrong[0]
+        raise InputError(f"entry ({i}, {j}) is {matrix[i, j]}; every entry must be a finite number")
+    wrong = np.argwhere(matrix != matrix.T)
+    if len(wrong):
+        i, j = wrong[0]
+        raise InputError(
+            f"entries ({i}, {j}) = {matrix[i, j]} and ({j}, {i}) = {matrix[j, i]} differ; symmetrise first"
+        )
+    if np.any(np.diag(matrix)):
+        i = int(np.argmax(np.diag(matrix) != 0))
+        raise InputError(f"entry ({i}, {i}) is {matrix[i, i]}; the diagonal must be zero")
+    u, v = np.triu_indices(len(matrix), 1)
+
+    def restore(x: np.ndarray) -> np.ndarray:
+        full = np.zeros_like(matrix)
+        full[u, v] = full[v, u] = x
+        return full
+
+    return _edges(u, v, matrix[u, v], len(matrix), restore)
+
+
+def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
+    """Positive weights by edge, from a vector by edge or a square array; None stays None, which means all one."""
+    if weights is None:
+        return None
+    weights = np.asarray(weights, np.float64)
+    if weights.shape == (edges.nodes, edges.nodes):
+        weights = np.concatenate([weights[u, v] for u, v in spans(edges.u, edges.v)] or [np.empty(0)])
+    if weights.shape != (len(edges.u),):
+        raise InputError(f"weights must be one number an edge, {len(edges.u)} in all, found shape {weights.shape}")
+    with np.errstate(divide="ignore", over="ignore"):
+        wrong = ~(np.isfinite(weights) & (weights > 0) & np.isfinite(1.0 / weights))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"weight {at} is {weights[at]}; weights must be finite and positive (or leave the edge out)")
+    return weights

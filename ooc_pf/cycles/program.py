@@ -1,0 +1,260 @@
+"""Quadratic programs over cycles: the one shape behind metric nearness and correlation clustering.
+
+    min 1/2 sum_e (x_e - t_e)^2 / inverse_e - offset   with   x >= 0   and   closing * x_c - sum_{e in P} x_e <= rhs
+
+for every closing edge c and every path P between its ends. A path violates its row when it is shorter than
+``limit = closing * x_c - rhs``, and the point that sets each closing x to ``closing * (reach + rhs)``, where reach is
+the smaller of limit and distance, is feasible. For duals z >= 0 of the rows the minimiser is x = max(y, 0) with
+``y = t - inverse * A'z``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..engine.rows import RowBlock
+from ..kernels.sweep import add_load, project_rows
+from ..storage.vectors import Pool, Vector, spans
+from .graph import Graph, group_by, with_closers
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The pairs of a complete graph: those that are listed, and the others, which are all alike.
+
+    An unlisted pair gets a variable, numbered after the listed ones, when a row needs it, and loses it with its last
+    row. Until then its x is zero and its distance at least 1, or it would be violated.
+
+    Attributes
+    ----------
+    ends : int32[edges, 2]
+        Ends of all pairs that have a variable, the lower one first.
+    listed : int
+        How many of them are listed.
+    passable : bool[listed]
+        The listed pairs that paths go over; the others close them.
+    target, inverse : float
+        Of a pair that is not listed.
+    """
+
+    ends: np.ndarray
+    listed: int
+    passable: np.ndarray
+    target: float
+    inverse: float
+
+    @property
+    def unlisted(self) -> np.ndarray:
+        """Ends of the unlisted pairs that have a variable."""
+        return self.ends[self.listed :]
+
+    def by_lower_end(self, nodes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Upper ends of all pairs with a variable, in CSR by lower end."""
+        start, order = group_by(self.ends[:, 0], nodes)
+        return start, self.ends[order, 1]
+
+
+@dataclass(frozen=True)
+class CycleProgram:
+    """The data of a program over cycles; vectors are by edge.
+
+    Attributes
+    ----------
+    target, inverse : Vector
+    closing, rhs : float
+    graph : Graph
+    offset : float
+    scale : float
+        The size violations are judged by.
+    magnitude : float
+        The size of the numbers, which rounding goes by.
+    pairs : Pairs or None
+        Of a complete graph.
+    step : float or None
+        Below zero: this stands for the linear program ``min cost @ x``, cost = -step / inverse, solved by proximal
+        steps; the quadratic program is that of one step, around the centre ``target - step``.
+
+    Complete graphs and linear programs need their vectors whole.
+    """
+
+    target: Vector
+    inverse: Vector
+    closing: float
+    rhs: float
+    graph: Graph
+    offset: float = 0.0
+    scale: float = 1.0
+    magnitude: float = 1.0
+    pairs: Pairs | None = None
+    step: float | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return self.inverse.size
+
+    @property
+    def slack(self) -> float:
+        """Violations below this are rounding."""
+        return 1e-14 * max(1.0, self.magnitude)
+
+    @property
+    def beyond(self) -> float:
+        """The length below which a path violates the row of a pair without a variable; none does if there is none."""
+        return -self.rhs if self.pairs else -np.inf
+
+    def limit(self, x: np.ndarray) -> np.ndarray:
+        """The length below which a path violates its row, from the x of its closing edge."""
+        return self.closing * x - self.rhs
+
+    def within(self, reach: np.ndarray) -> np.ndarray:
+        """The x that a closing edge may have whose paths are no shorter than ``reach``."""
+        return np.maximum(self.closing * (reach + self.rhs), 0.0)
+
+    def plain_point(self, y: Vector, pool: Pool | None = None) -> Vector:
+        """A feasible point that needs no search."""
+        if self.pairs is not None:
+            listed = np.where(self.pairs.passable, -self.rhs, 0.0)
+            return Vector.of(np.concatenate((listed, np.zeros(len(self.pairs.unlisted)))))
+        point = nonnegative(y, pool)
+        for _, edge in self.graph.closer_edge.spans():
+            point.put(edge, self.within(np.zeros(len(edge))))
+        return point
+
+    # -- complete graphs ------------------------------------------------------------------------------------------
+
+    def with_pairs(self, ends: np.ndarray) -> "CycleProgram":
+        """The program in which these unlisted pairs have variables as well."""
+        count = len(ends)
+        target = np.concatenate((self.target.whole, np.full(count, self.pairs.target)))
+        inverse = np.concatenate((self.inverse.whole, np.full(count, self.pairs.inverse)))
+        return self._over(np.concatenate((self.pairs.ends, ends)), target, inverse)
+
+    def keep_pairs(self, keep: np.ndarray) -> "CycleProgram":
+        """The program over some of its pairs, a mask that has all the listed ones."""
+        return self._over(self.pairs.ends[keep], self.target.whole[keep], self.inverse.whole[keep])
+
+    def _over(self, ends: np.ndarray, target: np.ndarray, inverse: np.ndarray) -> "CycleProgram":
+        pairs = replace(self.pairs, ends=ends)
+        closing = np.ones(len(ends), bool)
+        closing[: pairs.listed] = ~pairs.passable
+        edges = np.flatnonzero(closing)
+        graph = with_closers(self.graph, ends[edges, 0], ends[edges, 1], edges)
+        return replace(self, target=Vector.of(target), inverse=Vector.of(inverse), graph=graph, pairs=pairs)
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def recentred(self, centre: np.ndarray) -> "CycleProgram":
+        """The next proximal step of a linear program."""
+        return replace(self, target=Vector.of(centre + self.step))
+
+    def value(self, x: Vector) -> float:
+        """The objective."""
+        if self.step is not None:
+            return sum(float(np.sum(x / inverse)) for x, inverse in spans(x, self.inverse)) * -self.step
+        parts = (float(np.sum((x - t) ** 2 / inverse)) for x, t, inverse in spans(x, self.target, self.inverse))
+        return 0.5 * sum(parts) - self.constant
+
+    def price_unlisted(self, x: np.ndarray) -> float:
+        """What unlisted pairs with these x add to the objective."""
+        if self.step is not None:
+            return float(np.sum(x / self.pairs.inverse)) * -self.step
+        return 0.5 * float(np.sum(x * (x - 2.0 * self.pairs.target))) / self.pairs.inverse
+
+    @property
+    def constant(self) -> float:
+        """The offset, with the share of the unlisted pairs: nothing is to be paid for them at x = 0."""
+        if self.pairs is None:
+            return self.offset
+        return self.offset + len(self.pairs.unlisted) * 0.5 * self.pairs.target**2 / self.pairs.inverse
+
+    def bound(self, y: Vector, dual_sum: float) -> float:
+        """A lower bound of the optimum, where y belongs to any duals z >= 0."""
+        if self.step is not None:
+            return linear_bound(lambda: self.cost_and_load(y, -self.step), dual_sum)
+        return self.dual(y, dual_sum)
+
+    def cost_and_load(self, y: Vector, unit: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Parts of the cost ``unit / inverse`` and of the load of the multipliers that y belongs to."""
+        for part, target, inverse in spans(y, self.target, self.inverse):
+            yield unit / inverse, (part - target) / inverse
+
+    def dual(self, y: Vector, dual_sum: float) -> float:
+        """Value of the dual of the quadratic program, where y belongs to the duals."""
+        total = 0.0
+        for part, target, inverse in spans(y, self.target, self.inverse):
+            x = np.maximum(part, 0.0)
+            total += float(np.sum((target - x) * (target + x) / inverse))
+        return 0.5 * total - self.rhs * dual_sum - self.constant
+
+    # -- sweeps and storage ---------------------------------------------------------------------------------------
+
+    def project(self, block: RowBlock, y: Vector) -> float:
+        """Project onto every row of a block in turn; returns the largest correction."""
+        local, inverse = y.take(block.table), self.inverse.take(block.table)
+        moved = project_rows(block.start, block.index, block.dual, local, inverse, self.closing, self.rhs, 1)
+        y.put(block.table, local)
+        return moved
+
+    def charge(self, block: RowBlock, dual: np.ndarray) -> float:
+        """What a block adds to the sum of the duals."""
+        return float(dual.sum())
+
+    def clipped(self, block: RowBlock, dual: np.ndarray) -> np.ndarray:
+        """The nearest duals that are allowed."""
+        return np.maximum(dual, 0.0)
+
+    def changed(self) -> dict[str, Vector]:
+        """What a run changes of the program, for a generation to hold: pairs with a variable, the target of a step."""
+        found = {"pairs": Vector.of(self.pairs.unlisted.ravel())} if self.pairs else {}
+        return found | ({"target": self.target} if self.step is not None else {})
+
+    def rebuild(self, duals: Iterable[tuple[RowBlock, np.ndarray]], out: Vector) -> None:
+        """Write y into ``out`` from duals alone, blocks with a vector each: the invariant that every sweep keeps."""
+        for first, part in out.spans():
+            out.write(first, np.zeros(len(part)))
+        for block, dual in duals:
+            load = out.take(block.table)
+            add_load(block.start, block.index, dual, self.closing, load)
+            out.put(block.table, load)
+        for first, load in out.spans():
+            last = first + len(load)
+            out.write(first, self.target.read(first, last) - self.inverse.read(first, last) * load)
+
+
+def nonnegative(y: Vector, pool: Pool | None = None) -> Vector:
+    """x = max(y, 0) as a vector of its own."""
+    return Vector.filled((np.maximum(part, 0.0) for _, part in y.spans()), y.size, np.float64, pool)
+
+
+def linear_bound(cost_and_load: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]], duals: float) -> float:
+    """The best of ``s * sum z + sum min(0, cost - s * load)`` over s >= 0: a lower bound for ``min cost @ x``.
+
+    It belongs to rows ``sum x >= 1`` with x between 0 and 1, as clusterings have. Scaled multipliers ``s z`` are
+    feasible for the dual up to what they exceed the cost by. The value is concave in s, every s gives a valid bound,
+    and halving comes close to the best one in a few dozen passes.
+    """
+
+    def value_and_slope(s: float) -> tuple[float, float]:
+        value, slope = s * duals, duals
+        for cost, load in cost_and_load():
+            over = s * load > cost
+            value += float(np.sum(cost[over] - s * load[over]))
+            slope -= float(np.sum(load[over]))
+        return value, slope
+
+    low, high = 0.0, 1.0
+    best = 0.0
+    while high < 1e300:
+        value, slope = value_and_slope(high)
+        best = max(best, value)
+        if slope <= 0.0:
+            break
+        low, high = high, 2.0 * high
+    while high - low > 1e-10 * high:
+        middle = 0.5 * (low + high)
+        value, slope = value_and_slope(middle)
+        best = max(best, value)
+        low, high = (middle, high) if slope > 0.0 else (low, middle)
+    return best

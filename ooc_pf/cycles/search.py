@@ -1,0 +1,366 @@
+"""Find violated cycles: one frozen point, blocks of sources, bounded searches in threads.
+
+`igraph_oracle` is the second, independent engine. Both say the same of every edge; where shortest paths tie they may
+name different ones.
+"""
+
+import itertools
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ..engine.parallel import run_tasks
+from ..engine.rows import Rows
+from ..errors import SearchStopped
+from ..kernels import pairs, paths, trees
+from ..storage.vectors import Pool, Vector
+from .arcs import Arcs, Scratch
+from .budget import BATCH_PAIRS
+from .graph import Graph
+
+BLOCK_SOURCES = 32
+BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14
+TASKS_EACH = 16  # for each worker, of a batch
+NO_PAIRS = np.empty((0, 2), np.int32)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The point a pass looks at.
+
+    Attributes
+    ----------
+    graph : Graph
+    y : Vector
+        By edge; lengths are max(y, 0).
+    limit : x -> limit
+        The length below which a path violates its row, from the x of its closing edge.
+    beyond : float
+        The same for a pair of a complete graph that is not ``known``; -inf for other graphs.
+    known : (int64[nodes + 1], int32[pairs]) or None
+        Upper ends of the known pairs, in CSR by lower end.
+    address : (Path, str) or None
+        Where workers in other processes find the point: a group and the name of an array in it.
+    """
+
+    graph: Graph
+    y: Vector
+    limit: Callable[[np.ndarray], np.ndarray]
+    beyond: float = -np.inf
+    known: tuple[np.ndarray, np.ndarray] | None = None
+    address: tuple[Path, str] | None = None
+
+    def x(self, edge: np.ndarray) -> np.ndarray:
+        """Values at some edges."""
+        return np.maximum(self.y.take(edge), 0.0)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search from some sources found.
+
+    Attributes
+    ----------
+    rows : Rows
+        Violated rows; ``violation`` tells by how much.
+    peak : float64[sources]
+        The largest violation from each source, in the order they were searched.
+    edge, reach : int32 array, float64 array
+        The closing edges that were looked at, and ``min(limit, distance)`` of each.
+    pairs : int32[new, 2]
+        Pairs of a complete graph that need a variable. Until they have one, pair k goes by the edge number -1 - k.
+    relaxed : int
+        Arcs looked at.
+    """
+
+    rows: Rows
+    violation: np.ndarray
+    peak: np.ndarray
+    edge: np.ndarray
+    reach: np.ndarray
+    pairs: np.ndarray
+    relaxed: int
+
+    @classmethod
+    def join(cls, parts: Sequence["Found"]) -> "Found":
+        if not parts:
+            return cls(Rows.empty(), np.empty(0), np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
+        before = np.cumsum([0, *(len(part.pairs) for part in parts)])
+        rows = [Rows(part.rows.start, _behind(part.rows.edges, k)) for part, k in zip(parts, before)]
+        return cls(
+            Rows.join(rows),
+            np.concatenate([part.violation for part in parts]),
+            np.concatenate([part.peak for part in parts]),
+            np.concatenate([_behind(part.edge, k) for part, k in zip(parts, before)]),
+            np.concatenate([part.reach for part in parts]),
+            np.concatenate([part.pairs for part in parts]),
+            sum(part.relaxed for part in parts),
+        )
+
+    def worst_rows(self, count: int) -> "Found":
+        """The same with so many of its rows at most, the most violated ones, and of the new pairs those in them.
+
+        Nothing must be here about closing edges but the new pairs.
+        """
+        if len(self.rows) <= count:
+            return self
+        keep = np.zeros(len(self.rows), bool)
+        keep[np.argsort(-self.violation, kind="stable")[:count]] = True
+        rows = self.rows.select(keep)
+        edges, new, wanted = rows.edges.copy(), rows.edges < 0, np.zeros(len(self.pairs), bool)
+        wanted[-1 - edges[new]] = True
+        edges[new] = -np.cumsum(wanted)[-1 - edges[new]]
+        return replace(self, rows=Rows(rows.start, edges), violation=self.violation[keep], pairs=self.pairs[wanted],
+                       edge=-1 - np.arange(wanted.sum(), dtype=np.int32), reach=self.reach[wanted])  # fmt: skip
+
+    def numbered(self, edges: int) -> "Found":
+        """The same, with the new pairs numbered as edges from ``edges`` on."""
+        rows = Rows(self.rows.start, _numbered(self.rows.edges, edges))
+        return replace(self, rows=rows, edge=_numbered(self.edge, edges))
+
+
+def _behind(edge: np.ndarray, before: int) -> np.ndarray:
+    """Edge numbers in which the new pairs come after ``before`` others."""
+    return edge if before == 0 else np.where(edge < 0, edge - np.int32(before), edge)
+
+
+def _numbered(edge: np.ndarray, edges: int) -> np.ndarray:
+    return np.where(edge < 0, np.int32(edges - 1) - edge, edge)
+
+
+# Which sources to search from: their places in ``graph.sources``.
+Places = range | np.ndarray
+
+
+def all_sources(graph: Graph) -> Places:
+    """The places of all sources."""
+    return range(len(graph.sources))
+
+
+def cut(places: Places, size: int) -> list[Places]:
+    """The places in parts of ``size``."""
+    return [places[at : at + size] for at in range(0, len(places), size)]
+
+
+def count_blocks(places: Places) -> int:
+    """How many blocks, the tasks of workers, the places make."""
+    return -(-len(places) // BLOCK_SOURCES)
+
+
+def batches(frozen: Frozen, places: Places) -> list[Places]:
+    """Places whose results are handed over together: some blocks, fewer where they may find many rows."""
+    if frozen.known is not None:
+        blocks = min(max(2, BATCH_PAIRS // (BLOCK_SOURCES * frozen.graph.nodes)), BATCH_BLOCKS)
+        return cut(places, blocks * BLOCK_SOURCES)
+    at = np.asarray(places, np.int64)
+    before = np.cumsum(frozen.graph.closer_start[at + 1] - frozen.graph.closer_start[at])
+    ends, end = [0], 0
+    while end < len(at):
+        most = (before[end - 1] if end else 0) + BATCH_CLOSERS
+        blocks = (int(np.searchsorted(before, most, side="right")) - end) // BLOCK_SOURCES
+        end += min(max(1, blocks), BATCH_BLOCKS) * BLOCK_SOURCES
+        ends.append(end)
+    return [places[a:b] for a, b in itertools.pairwise(ends)]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some sources and their closing edges: those of source i are ``start[i]:start[i + 1]``."""
+
+    sources: np.ndarray
+    start: np.ndarray
+    edge: np.ndarray
+    node: np.ndarray
+
+    @classmethod
+    def read(cls, graph: Graph, places: Places) -> "Block":
+        at = np.asarray(places)
+        first, last = graph.closer_start[at], graph.closer_start[at + 1]
+        start = np.concatenate(([0], np.cumsum(last - first)))
+        together = len(at) > 0 and at[-1] - at[0] == len(at) - 1
+        spans = [(first[0], last[-1])] if together else list(zip(first, last, strict=True))
+        edge, node = (_joined(vector, spans) for vector in (graph.closer_edge, graph.closer_node))
+        return cls(graph.sources[at], start, edge, node)
+
+    @property
+    def owner(self) -> np.ndarray:
+        """Which source each closing edge belongs to."""
+        return np.repeat(np.arange(len(self.sources)), np.diff(self.start))
+
+    def peak(self, owner: np.ndarray, gap: np.ndarray) -> np.ndarray:
+        """The largest gap of each source, at least zero."""
+        largest = np.zeros(len(self.sources))
+        np.maximum.at(largest, owner, gap)
+        return largest
+
+
+def _joined(vector: Vector, spans: list[tuple[int, int]]) -> np.ndarray:
+    return np.concatenate([np.empty(0, vector.dtype), *(vector.read(int(a), int(b)) for a, b in spans)])
+
+
+def join_or_stop(parts: list[Found | None]) -> Found:
+    """What some blocks found together; a block that found the run stopped has None."""
+    if any(part is None for part in parts):
+        raise SearchStopped
+    return Found.join(parts)
+
+
+class NumbaOracle:
+    """The bounded search, in threads over shared arrays.
+
+    Parameters
+    ----------
+    pool : Executor
+    workers : int
+    slots : int or None
+        Pages of arcs that each worker may hold, which then come from the files of ``pages``; None: arcs are whole.
+    """
+
+    def __init__(self, graph: Graph, pool: Executor | None, workers: int, slots: int | None = None,
+                 pages: Pool | None = None):  # fmt: skip
+        self._pool = pool
+        self._pages = None if slots is None else pages
+        self._arcs: Arcs | None = None
+        self._scratch: queue.SimpleQueue[Scratch] = queue.SimpleQueue()
+        self._all_scratch = [Scratch(graph.nodes, slots) for _ in range(workers)]
+        for scratch in self._all_scratch:
+            self._scratch.put(scratch)
+
+    def lay_out(self, frozen: Frozen) -> None:
+        """Give the arcs the lengths of a point; its blocks can be searched then."""
+        if self._arcs is None:
+            self._arcs = Arcs(frozen.graph, self._pages)
+        self._arcs.set_lengths(frozen.x)
+        for scratch in self._all_scratch:
+            scratch.hold(self._arcs)
+
+    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
+             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+        """Search from the sources at ``places``, a batch at a time.
+
+        ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
+        """
+        self.lay_out(frozen)
+
+        def search(*blocks: Places) -> list[Found | None]:
+            rules = {"hops": hops, "keep_paths": keep_paths, "slack": slack, "stop": stop}
+            return [self.search_block(frozen, block, **rules) if tick() else None for block in blocks]
+
+        for part in batches(frozen, places):
+            blocks = cut(part, BLOCK_SOURCES)
+            # A task for each block would keep dask busy where searches are short; a few for each worker balance well.
+            several = -(-len(blocks) // (TASKS_EACH * len(self._all_scratch)))
+            tasks = [tuple(blocks[at : at + several]) for at in range(0, len(blocks), several)]
+            yield join_or_stop([found for task in run_tasks(self._pool, search, tasks) for found in task])
+
+    def search_block(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
+                     stop: np.ndarray) -> Found | None:  # fmt: skip
+        """What one block finds at the point laid out; None if it was stopped."""
+        block = Block.read(frozen.graph, places)
+        scratch = self._scratch.get()
+        try:
+            found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
+            if found is None or frozen.known is None:
+                return found
+            more = self._discover(scratch, frozen, block, hops, slack)
+            return replace(Found.join([found, more]), peak=np.maximum(found.peak, more.peak))
+        finally:
+            self._scratch.put(scratch)
+
+    def find_by_trees(self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float,
+                      tick: Callable[[], bool]) -> Found:  # fmt: skip
+        """Violated cycles through a shortest-path tree from each root, the best one for each closing edge."""
+        graph = frozen.graph
+        self.lay_out(frozen)
+        limit = frozen.limit(frozen.x(graph.closer_edge.whole))
+        forest = np.empty((len(roots), graph.nodes, 3), np.int32)
+        radius = 2.0 * float(limit.max(initial=0.0)) + 1e-300
+
+        def grow(number: int, root: int) -> int | None:
+            if not tick():
+                return None
+            scratch = self._scratch.get()
+            try:
+                return trees.grow_tree(root, radius, penalty, root, graph.arc_start, self._arcs.whole,
+                                       *scratch.labels, forest[number])  # fmt: skip
+            finally:
+                self._scratch.put(scratch)
+
+        relaxed = run_tasks(self._pool, grow, enumerate(roots.tolist()))
+        if None in relaxed:
+            raise SearchStopped
+        x = np.maximum(frozen.y.whole, 0.0)
+        spans = np.array_split(np.arange(graph.closers), 16)
+        near = np.repeat(graph.sources, np.diff(graph.closer_start))
+        calls = [(graph, x, limit, near, forest, slack, span[0], span[-1] + 1) for span in spans if len(span)]
+        found = Found.join(run_tasks(self._pool, _climb, calls))
+        return replace(found, relaxed=sum(relaxed))
+
+    def _search(self, scratch, frozen, block, hops, keep_paths, slack, stop) -> Found | None:
+        limit = frozen.limit(frozen.x(block.edge))
+        need = limit - self._arcs.shortest[block.node]
+        reach = np.empty(len(block.edge))
+        order = scratch.order(int(np.diff(block.start).max(initial=0)))
+        state, ends, gaps, entries = np.zeros(paths.STATE_SIZE, np.int64), [], [], []
+        code = paths.FULL
+        while code != paths.DONE:
+            code = paths.advance(
+                block.sources, block.start, block.node, block.edge, limit, need, reach, hops, keep_paths, slack,
+                frozen.graph.arc_start, scratch.slot_of_page, scratch.recent, scratch.arcs, *scratch.labels, order,
+                *scratch.best, *scratch.rows, state, stop,
+            )  # fmt: skip
+            if code == paths.STOPPED:
+                return None
+            if code >= 0:
+                scratch.load(code)
+                continue
+            count, used = state[paths.ROWS], state[paths.ENTRIES]
+            if code == paths.FULL and count == 0:
+                scratch.grow_rows()
+            ends.append(np.diff(scratch.rows[0][:count], prepend=0))
+            gaps.append(scratch.rows[1][:count].copy())
+            entries.append(scratch.rows[2][:used].copy())
+            state[paths.ROWS] = state[paths.ENTRIES] = 0
+        start = np.concatenate(([0], np.cumsum(np.concatenate(ends), dtype=np.int64)))
+        rows, peak = Rows(start, np.concatenate(entries)), block.peak(block.owner, limit - reach)
+        return Found(rows, np.concatenate(gaps), peak, block.edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
+
+    def _discover(self, scratch, frozen, block, hops, slack) -> Found:
+        """The pairs without a variable that are closer than they may be."""
+        parts, done, most = [], 0, min(hops, paths.UNLIMITED - 1) + 1
+        order = np.argsort(block.sources)
+        while done < len(block.sources):
+            ends, reach = np.empty((len(scratch.rows[0]), 2), np.int32), np.empty(len(scratch.rows[0]))
+            row_end, _, entries = scratch.rows
+            done, count, used, relaxed = pairs.discover(
+                block.sources, done, frozen.beyond - slack, most, *frozen.known, frozen.graph.arc_start,
+                self._arcs.whole, *scratch.labels, scratch.known, ends, reach, row_end, entries,
+            )  # fmt: skip
+            if done < len(block.sources) and count == 0:
+                scratch.grow_rows()
+            start = np.concatenate(([0], row_end[:count]))
+            rows = Rows(start, entries[:used].copy())
+            edge = -1 - np.arange(count, dtype=np.int32)
+            gap = frozen.beyond - reach[:count]
+            owner = order[np.searchsorted(block.sources, ends[:count, 0], sorter=order)]
+            parts.append(Found(rows, gap, block.peak(owner, gap), edge, reach[:count], ends[:count], relaxed))
+        return replace(Found.join(parts), peak=np.max([part.peak for part in parts], axis=0))
+
+
+def _climb(graph: Graph, x, limit, near, forest, slack, first, last) -> Found:
+    """Rows through the best tree for each of the closing edges ``first:last``."""
+    span = slice(first, last)
+    near, far, closing = near[span], graph.closer_node.whole[span], graph.closer_edge.whole[span]
+    best, length = np.empty(last - first, np.int32), np.empty(last - first)
+    trees.best_trees(near, far, limit[span], slack, x, forest, best, length)
+    hit = best >= 0
+    start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
+    trees.tree_rows(near, far, closing, best, forest, start, edges)
+    edges = np.empty(int(start[-1]), np.int32)
+    trees.tree_rows(near, far, closing, best, forest, start, edges)
+    gap = (limit[span] - length)[hit]
+    return Found(Rows(start, edges), gap, np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)

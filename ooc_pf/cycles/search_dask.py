@@ -1,0 +1,155 @@
+"""Find violated cycles on the workers of a dask cluster, which see the workspace and nothing else of ours.
+
+They find it under the same path, or on the same object store, of which each machine keeps a copy.
+
+A task carries the address of a graph and of a point, and the numbers of some blocks; it may run twice, or on another
+worker when its own dies. What the blocks find does not depend on where they are searched. A graph laid out for disk
+stays there: a worker holds what its budget allows, the same as that of the process that solves.
+"""
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..engine.parallel import run_tasks, worker_folder
+from ..errors import SearchStopped
+from ..storage.arrays import read_array
+from ..storage.memory import Budget
+from ..storage.objectstore import Mirror, is_url, local_copy
+from ..storage.vectors import Pool, read_vector
+from ..storage.workspace import EDGES, GRAPH, Workspace
+from .graph import Graph, group_by, with_pairs
+from .search import BLOCK_SOURCES, Found, Frozen, NumbaOracle, Places, batches, count_blocks, cut
+
+TASK_BLOCKS = 4
+
+
+@dataclass(frozen=True)
+class Address:
+    """All that a worker needs to know to find a point: plain values.
+
+    Attributes
+    ----------
+    home : str
+        Of the workspace.
+    group, name : str
+        Of the point, within it.
+    rule : (float, float, float)
+        ``closing`` and ``rhs`` of the limit, and the limit of pairs not known.
+    vectors, slots : int or None
+        What a worker may hold, as in `Budget`.
+    """
+
+    home: str
+    group: str
+    name: str
+    rule: tuple[float, float, float]
+    vectors: int | None
+    slots: int | None
+
+
+class ClusterOracle:
+    """Searches on the workers of ``client``; trees, which are few, with the oracle ``here``."""
+
+    def __init__(self, here: NumbaOracle, workspace: Workspace, limit_rule: tuple[float, float], client: Any,
+                 budget: Budget):  # fmt: skip
+        self._workspace, self._rule, self._client, self._budget = workspace, limit_rule, client, budget
+        self.find_by_trees = here.find_by_trees
+
+    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
+             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+        """Search from the sources at ``places``, a batch at a time; ``stop`` acts between batches."""
+        group, name = frozen.address
+        point = Address(self._workspace.address, str(group.relative_to(self._workspace.path)), name,
+                        (*self._rule, frozen.beyond), self._budget.vectors, self._budget.slots)  # fmt: skip
+        for batch in batches(frozen, places):
+            if not all([tick() for _ in range(count_blocks(batch))]):
+                raise SearchStopped
+            parts = cut(batch, TASK_BLOCKS * BLOCK_SOURCES)
+            calls = [(point, part, hops, keep_paths, slack) for part in parts]
+            yield Found.join(run_tasks(self._client, search_places, calls))
+
+
+# -- on the workers -------------------------------------------------------------------------------------------------
+
+
+class Desk:
+    """What a worker keeps from task to task: a graph, and the last point with its arcs laid out."""
+
+    def __init__(self, group: Path, vectors: int | None, slots: int | None):
+        self._folder = tempfile.TemporaryDirectory(dir=worker_folder())
+        self.pool = Pool(vectors, Path(self._folder.name))
+        self.graph = Graph.read(group, self.pool)
+        self.oracle = NumbaOracle(self.graph, None, 1, slots, self.pool)
+        self._edges = group.parent / EDGES
+        self._mark: Any = None
+        self._frozen: Frozen | None = None
+
+    def look_at(self, mark: Any, place: Path, name: str, rule: tuple[float, float, float]) -> Frozen:
+        """The point ``place/name``, laid out; ``mark`` tells one point from another."""
+        if mark != self._mark:
+            self._mark = None  # until the new point is there
+            if self._frozen is not None:
+                self._frozen.y.close()
+            self._frozen = self._freeze(place, name, *rule)
+            self.oracle.lay_out(self._frozen)
+            self._mark = mark
+        return self._frozen
+
+    def _freeze(self, place: Path, name: str, closing: float, rhs: float, beyond: float) -> Frozen:
+        graph, known, y = self.graph, None, read_vector(place, name, self.pool)
+        if beyond > -np.inf:
+            pairs = read_array(place, "pairs").reshape(-1, 2)
+            ends = np.concatenate((np.column_stack([read_array(self._edges, end) for end in ("u", "v")]), pairs))
+            graph = with_pairs(graph, pairs, y.size)
+            start, order = group_by(ends[:, 0], graph.nodes)
+            known = (start, ends[order, 1])
+        return Frozen(graph, y, lambda x: closing * x - rhs, beyond, known)
+
+    def close(self) -> None:
+        """Give up what is held."""
+        self.pool.close()
+        self._folder.cleanup()
+
+
+_ONE_TASK = threading.Lock()
+_desk: tuple[Any, Desk] | None = None
+
+
+def search_places(at: Address, places: Places, hops: int, keep_paths: int, slack: float) -> Found:
+    """Search from the sources at ``places``, given addresses alone; safe to run twice.
+
+    A process searches one point at a time, whatever threads it has: for speed, have processes of one thread.
+    """
+    rules = {"hops": hops, "keep_paths": keep_paths, "slack": slack, "stop": np.zeros(1, np.uint8)}
+    with _ONE_TASK:
+        root = local_copy(at.home)
+        if is_url(at.home) and not (root / at.group).exists():
+            Mirror(at.home).pull()
+        desk, point = _desk_at(root / GRAPH, at.vectors, at.slots), root / at.group
+        frozen = desk.look_at((_mark(point), at.name, at.rule), point, at.name, at.rule)
+        # Block by block, as threads do: it decides the order of what is found.
+        return Found.join([desk.oracle.search_block(frozen, block, **rules) for block in cut(places, BLOCK_SOURCES)])
+
+
+def _desk_at(group: Path, vectors: int | None, slots: int | None) -> Desk:
+    """The desk for this graph: the present one, or a new one in its place."""
+    global _desk
+    mark = (_mark(group), vectors, slots)
+    if _desk is None or _desk[0] != mark:
+        if _desk is not None:
+            _desk[1].close()
+            _desk = None
+        _desk = (mark, Desk(group, vectors, slots))
+    return _desk[1]
+
+
+def _mark(group: Path) -> tuple[str, int]:
+    """The same path may hold something else later: the time of the directory tells."""
+    return str(group), os.stat(group).st_mtime_ns

@@ -1,0 +1,107 @@
+"""Edge lists in Parquet files, read as checked columns, batch after batch."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from ..errors import InputError
+from .text import SKIP_REMEDY, check_columns, row_schema
+
+BATCH_ROWS = 1 << 17
+
+
+class ParquetSource:
+    """One Parquet file, read as `TextSource` reads text."""
+
+    unit, format, header = "row", "Parquet", None
+
+    def __init__(self, path: Path, columns: tuple[str, ...] | None, value: str, skip_bad: bool):
+        self.path, self.value, self.skip_bad = path, value, skip_bad
+        self.bad, self.done = 0, 0.0
+        with self._opened() as file:
+            schema = file.schema_arrow
+        self.columns = tuple(columns or schema.names[:3])
+        if len(self.columns) < 2:
+            raise InputError(f"{path.name} has {len(self.columns)} column(s), expected two or three: node, node, value")
+        check_columns(path.name, self.columns, schema.names, "in its schema")
+        kinds = [_plain_type(schema.field(name).type) for name in self.columns]
+        self._check_types(kinds)
+        self.has_value = len(kinds) == 3
+        self.text_labels = any(_is_text(kind) for kind in kinds[:2])
+
+    def _check_types(self, kinds: list[pa.DataType]) -> None:
+        node, number = (
+            (_is_integer_or_text, "integers or text for a node id"),
+            (_is_number, f"numbers for {self.value}"),
+        )
+        for name, kind, (fits, wanted) in zip(self.columns, kinds, (node, node, number), strict=False):
+            if not fits(kind):
+                raise InputError(
+                    f"{self.path.name}: column {name!r} has type {kind}, expected {wanted}; choose other columns"
+                )
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[parquet.ParquetFile]:
+        try:
+            with parquet.ParquetFile(self.path, buffer_size=1 << 20) as file:
+                yield file
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).splitlines()[0][:200]
+            raise InputError(f"{self.path.name}: not a readable Parquet file ({reason}); get it again") from None
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Columns a, b, value and position (the row number from 1) of all good rows, in order."""
+        first, self.bad = 1, 0
+        with self._opened() as file:
+            total = max(file.metadata.num_rows, 1)
+            for batch in file.iter_batches(BATCH_ROWS, columns=list(self.columns)):
+                self.done = (first - 1 + len(batch)) / total
+                yield self._checked(batch, first)
+                first += len(batch)
+
+    def _checked(self, batch: pa.RecordBatch, first: int) -> pa.Table:
+        schema = row_schema(self.text_labels)
+        a, b = (self._labels(batch, name, schema.field("a").type) for name in self.columns[:2])
+        value = pa.array(np.ones(len(batch)))
+        if self.has_value:
+            value = batch.column(self.columns[2]).cast(pa.float64(), safe=False)
+        good = pc.and_(pc.and_(a.is_valid(), b.is_valid()), pc.fill_null(pc.is_finite(value), False))
+        if self.text_labels:
+            good = pc.and_(good, pc.fill_null(pc.and_(pc.not_equal(a, ""), pc.not_equal(b, "")), False))
+        bad = len(batch) - good.true_count
+        if bad and not self.skip_bad:
+            at = good.index(False).as_py()
+            row = [batch.column(name)[at].as_py() for name in self.columns]
+            wanted = f"two node ids and a finite {self.value}" if self.has_value else "two node ids"
+            raise InputError(f"{self.path.name} row {first + at}: {str(row)[:120]} is not {wanted}; {SKIP_REMEDY}")
+        self.bad += bad
+        return pa.table([a, b, value, np.arange(first, first + len(batch))], schema=schema).filter(good)
+
+    def _labels(self, batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+        try:
+            return batch.column(name).cast(kind)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"{self.path.name}: column {name!r} holds ids above 2**63 - 1; store them as text instead"
+            ) from None
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_integer_or_text(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or _is_text(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)

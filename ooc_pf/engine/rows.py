@@ -1,0 +1,159 @@
+"""Rows of constraints in memory: ragged, over edges or other variables, and packed into blocks with their duals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import WorkspaceError
+from ..kernels.ragged import general_keys, keep_rows, row_keys
+
+TRAIL = 6  # duals of this many sweeps are at hand for extrapolation
+
+CYCLE_FIELDS = ("table", "start", "index", "dual", "key")
+GENERAL_FIELDS = ("coefficient", "rhs", "equality")
+ROW_FIELDS = ("edges", *GENERAL_FIELDS, "key")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Ragged rows; row i is over ``edges[start[i]:start[i + 1]]``.
+
+    A cycle has nothing else: the closing edge comes first. A general row ``<a, x> <= rhs`` also has a coefficient an
+    entry, and a flag for ``=`` instead of ``<=``; its entries are variables. ``key`` identifies rows whose source
+    numbers them.
+    """
+
+    start: np.ndarray
+    edges: np.ndarray
+    coefficient: np.ndarray | None = None
+    rhs: np.ndarray | None = None
+    equality: np.ndarray | None = None
+    key: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @classmethod
+    def empty(cls) -> "Rows":
+        return cls(np.zeros(1, np.int64), np.empty(0, np.int32))
+
+    @classmethod
+    def join(cls, parts: list["Rows"]) -> "Rows":
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if not parts:
+            return cls.empty()
+        length = np.concatenate([np.diff(part.start) for part in parts])
+        start = np.concatenate(([0], np.cumsum(length, dtype=np.int64)))
+        return cls(start, *(_joined([getattr(part, name) for part in parts]) for name in ROW_FIELDS))
+
+    def select(self, keep: np.ndarray) -> "Rows":
+        start, edges = keep_rows(self.start, self.edges, keep)
+        coefficient = None if self.coefficient is None else keep_rows(self.start, self.coefficient, keep)[1]
+        rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key))
+        return Rows(start, edges, coefficient, *rest)
+
+    def span(self, first: int, last: int) -> "Rows":
+        """Rows ``first`` to ``last``, as views."""
+        entries = slice(self.start[first], self.start[last])
+        coefficient = None if self.coefficient is None else self.coefficient[entries]
+        rest = (None if each is None else each[first:last] for each in (self.rhs, self.equality, self.key))
+        return Rows(self.start[first : last + 1] - self.start[first], self.edges[entries], coefficient, *rest)
+
+    def keys(self) -> np.ndarray:
+        """What identifies each row: its source's number, or else its content."""
+        if self.key is not None:
+            return self.key
+        if self.coefficient is None:
+            return row_keys(self.start, self.edges)
+        bits = (values.astype(np.float64).view(np.uint64) for values in (self.coefficient, self.rhs))
+        return general_keys(self.start, self.edges, *bits, self.equality)
+
+
+def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
+    return None if any(part is None for part in parts) else np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows over the edges ``table[index]``, with a dual and an identifying key each.
+
+    Only ``dual`` and ``trail``, the duals of recent sweeps, change in most problems; the trail is not part of the
+    stored state. The last three fields are those of general rows. A general row without entries is one whose dual
+    alone was kept.
+    """
+
+    table: np.ndarray
+    start: np.ndarray
+    index: np.ndarray
+    dual: np.ndarray
+    key: np.ndarray
+    trail: np.ndarray
+    coefficient: np.ndarray | None = None
+    rhs: np.ndarray | None = None
+    equality: np.ndarray | None = None
+
+    DTYPES = {  # noqa: RUF012
+        "table": np.int32,
+        "start": np.int32,
+        "index": np.int32,
+        "dual": np.float64,
+        "trail": np.float64,
+        "key": np.uint64,
+        "coefficient": np.float64,
+        "rhs": np.float64,
+        "equality": np.bool_,
+    }
+
+    @classmethod
+    def build(cls, rows: Rows, dual: np.ndarray, key: np.ndarray) -> "RowBlock":
+        table, index = np.unique(rows.edges, return_inverse=True)
+        extra = {} if rows.coefficient is None else {name: getattr(rows, name) for name in GENERAL_FIELDS}
+        return cls.of(table=table.astype(np.int32), start=rows.start.astype(np.int32), index=index.astype(np.int32),
+                      dual=dual, key=key, **extra)  # fmt: skip
+
+    @classmethod
+    def of(cls, **fields: np.ndarray) -> "RowBlock":
+        """A block from its stored fields."""
+        return cls(**fields, trail=np.zeros((TRAIL, len(fields["dual"]))))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the stored fields."""
+        return CYCLE_FIELDS if self.coefficient is None else CYCLE_FIELDS + GENERAL_FIELDS
+
+    @property
+    def rows(self) -> Rows:
+        extra = (getattr(self, name) for name in GENERAL_FIELDS)
+        return Rows(self.start.astype(np.int64), self.table[self.index], *extra)
+
+    @property
+    def nbytes(self) -> int:
+        return self.trail.nbytes + sum(getattr(self, field).nbytes for field in self.fields)
+
+    def check(self, edges: int, where: str) -> "RowBlock":
+        """Refuse a block whose numbers cannot be right, before a kernel follows them."""
+        general = self.coefficient is not None
+        sound = (
+            len(self.start) == len(self.dual) + 1 == len(self.key) + 1
+            and (len(self.start) == 0 or self.start[0] == 0)
+            and self.start[-1] == len(self.index)
+            and (np.diff(self.start) >= (0 if general else 2)).all()
+            and (self.index >= 0).all()
+            and (self.index < len(self.table)).all()
+            and (self.table >= 0).all()
+            and (self.table < edges).all()
+            and np.isfinite(self.dual).all()
+        )
+        if sound and general:
+            sound = (
+                len(self.coefficient) == len(self.index)
+                and len(self.rhs) == len(self.equality) == len(self.dual)
+                and np.isfinite(self.coefficient).all()
+                and np.isfinite(self.rhs).all()
+                and (self.dual[~self.equality] >= 0).all()
+            )
+        elif sound:
+            sound = (self.dual >= 0).all()
+        if not sound:
+            raise WorkspaceError(f"{where}: the stored rows are damaged; `ooc-pf solve --restart` starts again")
+        return self

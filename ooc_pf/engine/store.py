@@ -1,0 +1,310 @@
+"""The remembered rows: ragged CSR blocks with their duals, appended, visited block by block, and forgotten.
+
+A block holds rows over local edge numbers and the sorted table of the edges they stand for, so a visit gathers the
+block's part of y once, works on small contiguous arrays, and scatters it back. Blocks that do not fit the memory
+budget wait on disk between visits.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import BudgetError, WorkspaceError
+from ..kernels.ragged import keep_rows
+from ..storage.arrays import ArrayWriter, read_array, write_array
+from ..storage.vectors import PAGE, Pool
+from .rows import CYCLE_FIELDS, GENERAL_FIELDS, TRAIL, RowBlock, Rows
+
+BLOCK_ROWS = 1 << 15
+BLOCK_ENTRIES = 1 << 21
+
+
+@dataclass(frozen=True)
+class Spilled:
+    """Where a block waits: a file of the pool, an offset, and the lengths of its fields, those that change first."""
+
+    file: int
+    offset: int
+    lengths: dict[str, int]
+    changing: int
+
+    @classmethod
+    def of(cls, file: int, offset: int, block: RowBlock, changing: tuple[str, ...]) -> "Spilled":
+        order = (*changing, *(field for field in block.fields if field not in changing))
+        return cls(file, offset, {field: getattr(block, field).size for field in order}, len(changing))
+
+    def _places(self) -> Iterator[tuple[str, int, int]]:
+        """(Field, offset, length) of the fields that have anything."""
+        at = self.offset
+        for field, length in self.lengths.items():
+            if length:
+                yield field, at, length
+            at += _room(field, length)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(_room(field, length) for field, length in self.lengths.items())
+
+    def write(self, pool: Pool, block: RowBlock, *, changes: bool = False) -> None:
+        """Write all of the block, or only what may have changed."""
+        wanted = list(self.lengths)[: self.changing] if changes else self.lengths
+        for field, at, _ in self._places():
+            if field in wanted:
+                pool.write(self.file, at, getattr(block, field))
+
+    def read(self, pool: Pool) -> RowBlock:
+        found = {field: np.empty(0, RowBlock.DTYPES[field]) for field in self.lengths}
+        for field, at, length in self._places():
+            found[field] = pool.read(self.file, at, length, np.dtype(RowBlock.DTYPES[field]))
+        found["trail"] = found["trail"].reshape(TRAIL, -1)
+        return RowBlock(**found)
+
+
+def _room(field: str, length: int) -> int:
+    """Bytes of a field in a file, where every field begins at a multiple of eight."""
+    return -(-length * np.dtype(RowBlock.DTYPES[field]).itemsize // 8) * 8
+
+
+class ConstraintStore:
+    """An ordered list of row blocks under a memory budget.
+
+    Parameters
+    ----------
+    memory : int or None
+        Bytes the blocks may keep resident; None means no limit.
+    pool : Pool or None
+        Has files in which blocks beyond the budget wait. Without one running out is an error.
+    forgets : {"inactive", "all", "never"}
+        What `forget` drops: rows whose dual is zero; those, and of the others all but the dual; nothing.
+    changing : tuple of str
+        The fields of a block that a visit may change.
+    """
+
+    def __init__(self, memory: int | None = None, pool: Pool | None = None, *, forgets: str = "inactive",
+                 changing: tuple[str, ...] = ("dual",)):  # fmt: skip
+        self._memory, self._pool = memory, pool
+        self._forgets, self._changing = forgets, ("trail", *changing)
+        self._blocks: list[RowBlock | Spilled] = []
+        self._layers: list[list[int]] = []
+        self._file: int | None = None
+        self._resident = self._used = self.n_rows = 0
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """Every block in order; what a visit may change is kept."""
+        for at in range(len(self._blocks)):
+            with self.visit([at], then=range(at + 1, min(at + 2, len(self._blocks)))) as found:
+                yield found[0]
+
+    @contextlib.contextmanager
+    def visit(self, numbers: Sequence[int], then: Sequence[int] = ()) -> Iterator[list[RowBlock]]:
+        """Some blocks, all at once; what a visit may change is kept. The blocks ``then`` will be visited next."""
+        held = [self._blocks[at] for at in numbers]
+        blocks = [each if isinstance(each, RowBlock) else each.read(self._pool) for each in held]
+        for coming in (self._blocks[at] for at in then):
+            if isinstance(coming, Spilled):
+                self._pool.expect(coming.file, coming.offset, coming.nbytes)
+        yield blocks
+        for each, block in zip(held, blocks, strict=True):
+            if isinstance(each, Spilled):
+                each.write(self._pool, block, changes=True)
+
+    @property
+    def layers(self) -> list[list[int]]:
+        """The numbers of all blocks, in groups to be visited side by side: they share no page of a vector by edge.
+
+        The groups depend on the rows alone.
+        """
+        return self._layers
+
+    def _put(self, blocks: Iterator[RowBlock]) -> None:
+        """Replace the content by ``blocks``, which may be drawn from the present content."""
+        stale, self._file = self._file, None
+        fresh: list[RowBlock | Spilled] = []
+        pages: list[np.ndarray] = []
+        self._resident = self._used = self.n_rows = 0
+        for block in blocks:
+            self.n_rows += len(block.dual)
+            pages.append(np.unique(block.table // PAGE))
+            fresh.append(self._hold(block))
+        self._blocks, self._layers = fresh, _disjoint_groups(pages)
+        if stale is not None:
+            self._pool.close_file(stale)
+
+    def _hold(self, block: RowBlock) -> "RowBlock | Spilled":
+        if self._memory is None or self._resident + block.nbytes <= self._memory:
+            self._resident += block.nbytes
+            return block
+        if self._pool is None or not self._pool.has_room:
+            raise BudgetError(
+                f"the remembered rows need more than the {self._memory:,} bytes left for them; "
+                "give more memory=, or a workspace= where they can wait on disk"
+            )
+        if self._file is None:
+            self._file = self._pool.open_file()
+        held = Spilled.of(self._file, self._used, block, self._changing)
+        held.write(self._pool, block)
+        self._used += held.nbytes
+        return held
+
+    def append(self, rows: Rows) -> int:
+        """Remember the rows that are not here yet, with dual 0; returns how many those were.
+
+        Where only duals are kept, a row comes back with its dual.
+        """
+        if not len(rows):
+            return 0
+        key, dual = rows.keys(), np.zeros(len(rows))
+        _, first = np.unique(key, return_index=True)
+        fresh = np.zeros(len(key), bool)
+        fresh[first] = True
+        for block in self.blocks():
+            if self._forgets == "all":
+                _take_duals(block, key, dual, fresh)
+            else:
+                fresh &= ~np.isin(key, block.key)
+        added = int(fresh.sum())
+        if added:
+            kept = (_without_zeros(block) for block in self.blocks()) if self._forgets == "all" else self.blocks()
+            self._put(_packed(kept, rows.select(fresh), dual[fresh], key[fresh]))
+        return added
+
+    def forget(self) -> int:
+        """Drop what this store forgets; returns how many rows those were."""
+        if self._forgets == "never":
+            return 0
+        before = self.n_rows
+        kept = (_without_zeros(block) for block in self.blocks())
+        if self._forgets == "all":
+            before = sum(int(np.count_nonzero(np.diff(block.start))) for block in self.blocks())
+            kept = (_hollowed(block) for block in kept)
+        self._put(_packed(kept, Rows.empty(), np.empty(0), np.empty(0, np.uint64)))
+        return before if self._forgets == "all" else before - self.n_rows
+
+    def keys(self) -> np.ndarray:
+        """The keys of all rows, sorted."""
+        return np.sort(np.concatenate([np.empty(0, np.uint64), *(block.key for block in self.blocks())]))
+
+    def renumber(self, number: np.ndarray) -> None:
+        """Give every edge e the new number ``number[e]``."""
+
+        def renumbered() -> Iterator[RowBlock]:
+            for block in self.blocks():
+                rows = Rows(block.start.astype(np.int64), number[block.table[block.index]])
+                yield RowBlock.build(rows, block.dual, rows.keys())
+
+        self._put(renumbered())
+
+    def write(self, group: Path) -> None:
+        """Write all rows as one set of arrays, with a directory of the blocks."""
+        ends = []
+        writers: dict[str, ArrayWriter] = {}
+        for block in self.blocks():
+            for field in block.fields:
+                if field not in writers:
+                    writers[field] = ArrayWriter(group, field, RowBlock.DTYPES[field])
+                writers[field].append(getattr(block, field))
+            ends.append([len(getattr(block, field)) for field in block.fields])
+        for writer in writers.values():
+            writer.close()
+        write_array(group, "block_end", np.cumsum(np.array(ends, np.int64), axis=0).ravel())
+
+    def read(self, group: Path, edges: int) -> "ConstraintStore":
+        """Fill this store with what `write` wrote; row entries must be below ``edges``."""
+        self._put(read_blocks(group, edges))
+        return self
+
+
+def _disjoint_groups(pages: list[np.ndarray]) -> list[list[int]]:
+    """Each number in the first group none of whose members shares a page with it."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for number, own in enumerate(set(part.tolist()) for part in pages):
+        taken, members = next((group for group in groups if own.isdisjoint(group[0])), (None, []))
+        if taken is None:
+            groups.append((own, [number]))
+        else:
+            taken |= own
+            members.append(number)
+    return [members for _, members in groups]
+
+
+def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
+    """The written blocks, one at a time, checked."""
+    fields = CYCLE_FIELDS + (GENERAL_FIELDS if (group / "coefficient").exists() else ())
+    begin = np.zeros(len(fields), np.int64)
+    ends = read_array(group, "block_end")
+    if len(ends) % len(fields):
+        raise WorkspaceError(f"{group}: the list of blocks is damaged; `ooc-pf solve --restart` starts again")
+    for end in ends.reshape(-1, len(fields)):
+        parts = {f: read_array(group, f, a, b) for f, a, b in zip(fields, begin, end, strict=True)}
+        yield RowBlock.of(**parts).check(edges, str(group))
+        begin = end
+
+
+def _without_zeros(block: RowBlock) -> RowBlock:
+    keep = block.dual != 0
+    return block if keep.all() else _kept(block, keep)
+
+
+def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
+    fields = {field: getattr(block, field) for field in block.fields}
+    # The table stays: an edge no row uses is gathered and scattered unchanged, and costs less than renumbering.
+    fields["start"], fields["index"] = keep_rows(block.start, block.index, keep)
+    fields |= {field: fields[field][keep] for field in ("dual", "key", "rhs", "equality") if field in fields}
+    if block.coefficient is not None:
+        fields["coefficient"] = keep_rows(block.start, block.coefficient, keep)[1]
+    return RowBlock.of(**fields)
+
+
+def _hollowed(block: RowBlock) -> RowBlock:
+    """The block with nothing left of its rows but key, dual and right-hand side."""
+    none = np.empty(0, np.int32)
+    return RowBlock.of(table=none, start=np.zeros_like(block.start), index=none, dual=block.dual, key=block.key,
+                       coefficient=np.empty(0), rhs=block.rhs, equality=block.equality)  # fmt: skip
+
+
+def _take_duals(block: RowBlock, key: np.ndarray, dual: np.ndarray, wanted: np.ndarray) -> None:
+    """Move the duals of the wanted rows out of the block."""
+    if not len(block.key):
+        return
+    order = np.argsort(block.key)
+    at = order[np.minimum(np.searchsorted(block.key, key, sorter=order), len(order) - 1)]
+    hit = wanted & (block.key[at] == key)
+    dual[hit] += block.dual[at[hit]]
+    block.dual[at[hit]] = 0.0
+
+
+def _packed(blocks: Iterator[RowBlock], rows: Rows, dual: np.ndarray, key: np.ndarray) -> Iterator[RowBlock]:
+    """The blocks with the new rows behind them; neighbours that fit into one block are merged."""
+    held: RowBlock | None = None
+    for block in _chain(blocks, rows, dual, key):
+        if held is not None and _fit(held, block):
+            merged = Rows.join([held.rows, block.rows])
+            duals = np.concatenate((held.dual, block.dual))
+            held = RowBlock.build(merged, duals, np.concatenate((held.key, block.key)))
+            continue
+        if held is not None and len(held.dual):
+            yield held
+        held = block
+    if held is not None and len(held.dual):
+        yield held
+
+
+def _fit(one: RowBlock, other: RowBlock) -> bool:
+    return len(one.dual) + len(other.dual) <= BLOCK_ROWS and len(one.index) + len(other.index) <= BLOCK_ENTRIES
+
+
+def _chain(blocks: Iterator[RowBlock], rows: Rows, dual: np.ndarray, key: np.ndarray) -> Iterator[RowBlock]:
+    yield from blocks
+    first = 0
+    while first < len(rows):
+        # At least one row goes into a block, however long it is.
+        room = int(np.searchsorted(rows.start, rows.start[first] + BLOCK_ENTRIES, side="right")) - 1
+        last = min(first + BLOCK_ROWS, len(rows), max(room, first + 1))
+        yield RowBlock.build(rows.span(first, last), dual[first:last], key[first:last])
+        first = last

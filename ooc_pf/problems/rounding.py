@@ -1,0 +1,274 @@
+"""From a fractional correlation clustering to clusters.
+
+Many quick candidates, each carried to where no move of a node or of a whole cluster saves anything; then what all of
+them agree on is contracted, and the search goes on over the few groups they disagree about. Every number here is what
+a clustering *saves* against all nodes apart; only `clustering_cost` speaks of cost.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from ..errors import InputError
+from ..kernels import clusters
+from ..kernels.components import join_ends, settle
+from ..storage.vectors import Vector, spans
+
+QUANTILES = 16  # thresholds tried
+KEPT_THRESHOLDS = 2  # of these, the best go on
+PIVOTINGS = 4  # with fixed bar, and as many with a random one
+COARSE_ROUNDS, FINE_ROUNDS = 10, 4  # most of shaking, over the contracted and over the whole graph
+PASS_BARS = (0.1, 0.3, 0.5, 0.7, 0.9, np.inf)  # for graphs larger than memory
+LEAST_TRIES = 1000  # in a round; a large graph gets one try for each node
+DEPTH = 200  # most moves in one try
+ROUNDING = 1e-13  # of the largest sum at a node: no move for less
+
+
+class Level(NamedTuple):
+    """A graph whose nodes move, as the kernels take it.
+
+    Attributes
+    ----------
+    start : int64[nodes + 1]; node : int32[arcs]; weight : float64[arcs]
+        Arcs in both directions; the weight is what a listed pair saves beyond ``base``.
+    size : float64[nodes]
+        Original nodes in each.
+    base : float
+        What every pair saves, never positive.
+    least : float
+        Savings up to this are rounding.
+    """
+
+    start: np.ndarray
+    node: np.ndarray
+    weight: np.ndarray
+    size: np.ndarray
+    base: float
+    least: float
+
+
+def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -> tuple[np.ndarray, float]:
+    """Clusters of low true cost near a fractional solution.
+
+    Parameters
+    ----------
+    u, v : int[edges]
+        Ends of the listed pairs, u < v, each pair once.
+    weight : float64[edges]
+        Positive: attractive, costs that much apart. Negative: repulsive, costs that much together.
+    x : float64[edges]
+        Fractional solution, 0 together, 1 apart.
+    nodes : int
+    base : float, optional
+        Weight of every pair not listed, never positive; None: such pairs do not count.
+    seed : int
+        The same seed gives the same clusters.
+    reduced : float64[edges], optional
+        Signed weights less what the duals of the relaxation use up; guide one of the candidates.
+
+    Returns
+    -------
+    labels : int32[nodes], numbered from 0 by first appearance
+    cost : float
+    """
+    u, v, weight, x, base, reduced = _checked(u, v, weight, x, nodes, base, reduced)
+    rng = np.random.default_rng(seed)
+    level, arc_edge = _whole(u, v, weight, nodes, base)
+
+    def cost(labels):
+        return clustering_cost(u, v, weight, labels, base=base)
+
+    pool = [labels for _, labels in _trivial(u, v, weight, nodes)]
+    best = min(pool, key=cost)
+    if cost(best) > 0:
+        pool += [labels for _, labels in _candidates(u, v, weight, x, level, arc_edge, rng, reduced)]
+        settled = (_improve(level, labels, rng) for labels in pool)
+        pool = list({labels.tobytes(): labels for labels in settled}.values())  # often the same few
+        pool.append(_shaken(level, _fused(level, pool, rng), rng, FINE_ROUNDS))
+        pool.append(_improve(level, _connected(u, v, weight, pool[-1]), rng))
+        best = min([best, *pool], key=cost)
+    return _numbered(best), cost(best)
+
+
+def round_in_passes(u: Vector, v: Vector, weight: Vector, x: Vector, nodes: int) -> tuple[np.ndarray, float]:
+    """Clusters from a few passes over the edges and a few numbers a node: the best of the components of x < t.
+
+    For graphs whose edges do not fit in memory; arguments and results as in `round_clusters`, without a base.
+    """
+
+    def components(bar: float) -> np.ndarray:
+        parent = np.arange(nodes, dtype=np.int32)
+        for a, b, w, part in spans(u, v, weight, x):
+            join_ends(a, b, (w > 0) & (part < bar), parent)
+        settle(parent)
+        return parent
+
+    def cost(labels: np.ndarray) -> float:
+        return sum(clustering_cost(a, b, w, labels) for a, b, w in spans(u, v, weight))
+
+    tried = [np.arange(nodes, dtype=np.int32), *(components(bar) for bar in PASS_BARS)]
+    best = min(tried, key=cost)
+    return _numbered(best), cost(best)
+
+
+def clustering_cost(u, v, weight, labels, *, base=None) -> float:
+    """Cost of ``labels`` int[nodes]: attractive pairs apart and repulsive pairs together, listed or not.
+
+    Edges as in `round_clusters`; O(nodes + edges), whatever the size of the clusters.
+    """
+    labels, weight = np.asarray(labels), np.asarray(weight, np.float64)
+    together = labels[u] == labels[v]
+    cost = float(weight[~together & (weight > 0)].sum() - weight[together & (weight < 0)].sum())
+    if base:
+        size = np.unique(labels, return_counts=True)[1].astype(np.int64)
+        cost -= base * float((size * (size - 1) // 2).sum() - np.count_nonzero(together))
+    return cost
+
+
+def _checked(u, v, weight, x, nodes, base, reduced):
+    """The arguments of `round_clusters` as the kernels take them."""
+    weight, x = np.asarray(weight, np.float64), np.clip(np.asarray(x, np.float64), 0.0, 1.0)
+    reduced = None if reduced is None else np.asarray(reduced, np.float64)
+    found = [len(values) for values in (u, v, weight, x, reduced) if values is not None]
+    if len(set(found)) > 1:
+        raise InputError(f"vectors by edge must have one length, found {found}")
+    if nodes < 1:
+        raise InputError(f"nodes must be positive, found {nodes}")
+    base = 0.0 if base is None else float(base)
+    if not -np.inf < base <= 0:
+        raise InputError(f"base must be a finite number that is not positive, found {base}")
+    return np.asarray(u).astype(np.int32), np.asarray(v).astype(np.int32), weight, x, base, reduced
+
+
+# Graphs ---------------------------------------------------------------------------------------------------------------
+
+
+def _whole(u, v, weight, nodes, base) -> tuple[Level, np.ndarray]:
+    """The graph itself, and the edge of each arc."""
+    edge = np.tile(np.arange(len(u)), 2)
+    arcs = sparse.coo_array((edge, (np.concatenate((u, v)), np.concatenate((v, u)))), shape=(nodes, nodes)).tocsr()
+    return _level(arcs, weight[arcs.data] - base, np.ones(nodes), base), arcs.data
+
+
+def _contracted(level: Level, labels: np.ndarray) -> Level:
+    """One node for each cluster; ``labels`` are numbered without gaps."""
+    count = int(labels.max()) + 1
+    tail, head = np.repeat(labels, np.diff(level.start)), labels[level.node]
+    across = tail != head
+    arcs = sparse.coo_array((level.weight[across], (tail[across], head[across])), shape=(count, count)).tocsr()
+    return _level(arcs, arcs.data, np.bincount(labels, level.size, count), level.base)
+
+
+def _level(arcs: sparse.csr_array, weight, size, base) -> Level:
+    start = arcs.indptr.astype(np.int64)
+    tail = np.repeat(np.arange(len(size)), np.diff(start))
+    strongest = np.bincount(tail, np.abs(weight), len(size)).max() - base * size.max() * size.sum()
+    return Level(start, arcs.indices.astype(np.int32), weight, size, base, ROUNDING * float(strongest))
+
+
+def _numbered(labels: np.ndarray) -> np.ndarray:
+    """The same clusters as int32, numbered by first appearance."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int32)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
+
+
+def _components(u, v, keep, nodes) -> np.ndarray:
+    pairs = sparse.coo_array((np.ones(np.count_nonzero(keep), np.int8), (u[keep], v[keep])), shape=(nodes, nodes))
+    return csgraph.connected_components(pairs, directed=False)[1].astype(np.int32)
+
+
+def _connected(u, v, weight, labels) -> np.ndarray:
+    """Clusters split where nothing attractive holds them: that never costs, and no single move would find it."""
+    return _components(u, v, (weight > 0) & (labels[u] == labels[v]), len(labels))
+
+
+# Candidates -----------------------------------------------------------------------------------------------------------
+
+
+def _trivial(u, v, weight, nodes) -> Iterator[tuple[str, np.ndarray]]:
+    yield "singletons", np.arange(nodes, dtype=np.int32)
+    yield "components", _components(u, v, weight > 0, nodes)
+
+
+def _candidates(u, v, weight, x, level, arc_edge, rng, reduced=None) -> Iterator[tuple[str, np.ndarray]]:
+    """(Name, labels int32[nodes]) of each starting point that uses x or the weights."""
+    nodes, base = len(level.size), level.base
+    yield from _thresholds(u, v, weight, x, nodes, base)
+    for k in range(2 * PIVOTINGS):
+        bar = 0.5 if k < PIVOTINGS else rng.random(len(arc_edge))
+        order = rng.permutation(nodes).astype(np.int32)
+        yield f"pivots {k}", clusters.pivot(level.start, level.node, x[arc_edge] < bar, order)
+    # The solution as a second opinion about each weight: on its own it leaves joins that pay undone.
+    guided = weight + np.abs(weight) * (1 - 2 * x)
+    for name, guide in (("weights", weight), ("guided", guided), ("reduced", reduced)):
+        if guide is not None:
+            yield f"joins by {name}", clusters.join_greedily(u, v, guide - base, level.size, base)
+
+
+def _thresholds(u, v, weight, x, nodes, base) -> list[tuple[str, np.ndarray]]:
+    """The best few clusterings into components of the edges with x below a threshold."""
+    bars = np.unique(np.quantile(x, np.linspace(0, 1, QUANTILES + 1)[1:]))
+    tried = [(f"x < {bar:.3g}", _components(u, v, x < bar, nodes)) for bar in bars]
+    return sorted(tried, key=lambda it: clustering_cost(u, v, weight, it[1], base=base))[:KEPT_THRESHOLDS]
+
+
+# Local search ---------------------------------------------------------------------------------------------------------
+
+
+def _improve(level: Level, labels: np.ndarray, rng) -> np.ndarray:
+    """Move nodes, then clusters of them, then clusters of these, until nothing saves; numbered labels."""
+    labels = _numbered(labels)
+    while True:
+        order = rng.permutation(len(labels)).astype(np.int32)
+        while clusters.move_nodes(*level, labels, order) > 0:  # with a base also nodes nobody stirred may want to move
+            pass
+        labels = _numbered(labels)
+        count = int(labels.max()) + 1
+        if count == len(labels):
+            return labels
+        joined = _improve(_contracted(level, labels), np.arange(count, dtype=np.int32), rng)
+        if joined.max() + 1 == count:
+            return labels
+        labels = joined[labels]
+
+
+def _shaken(level: Level, labels: np.ndarray, rng, rounds: int) -> np.ndarray:
+    """Rounds of forced moves that stay when they pay, see `kernels.clusters.shake`."""
+    degree, labels = np.diff(level.start), labels.copy()
+    linked = np.flatnonzero(degree)
+    for _ in range(rounds if len(linked) else 0):
+        near = np.tile(linked, -(-LEAST_TRIES // len(linked)))
+        near = rng.permutation(near).astype(np.int32)
+        arcs = level.start[near] + (rng.random(len(near)) * degree[near]).astype(np.int64)
+        clusters.shake(*level, labels, near, arcs, DEPTH)
+        labels = _improve(level, labels, rng)
+    return labels
+
+
+def _fused(level: Level, pool: list[np.ndarray], rng) -> np.ndarray:
+    """The best clustering found over the groups of nodes that all of ``pool`` keep together."""
+    groups = pool[0]
+    for labels in pool[1:]:
+        groups = _numbered(groups.astype(np.int64) * len(labels) + labels)
+    coarse = _contracted(level, groups)
+    found = []
+    for labels in pool:
+        start = np.empty(len(coarse.size), np.int32)
+        start[groups] = labels
+        found.append(_improve(coarse, start, rng))
+    best = max(found, key=lambda labels: _saved(coarse, labels))
+    # Candidates that agree on little leave a large graph of hubs: no more tries then than the whole one has nodes.
+    rounds = max(len(groups), COARSE_ROUNDS * LEAST_TRIES) // max(len(coarse.size), LEAST_TRIES)
+    return _shaken(coarse, best, rng, min(rounds, COARSE_ROUNDS))[groups]
+
+
+def _saved(level: Level, labels: np.ndarray) -> float:
+    """What ``labels`` save on this level, up to a constant of the level."""
+    inside = np.repeat(labels, np.diff(level.start)) == labels[level.node]
+    total = np.bincount(labels, level.size)
+    return 0.5 * (float(level.weight[inside].sum()) + level.base * float(total @ total))

@@ -1,0 +1,91 @@
+"""Check a workspace over the complete graph against itself."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..engine.check import TOLERANCE, agree, require
+from ..engine.parallel import count_workers
+from ..errors import InputError
+from ..storage.memory import Budget
+from ..storage.vectors import Pool
+from ..storage.workspace import Workspace
+from .build import divide_memory
+from .family import held_tiling, load_dense, load_iterate
+from .inputs import check_ends, read_stored
+from .program import Crew, DenseProgram, Iterate, add_loads, close_tiles
+from .store import TriangleStore
+from .tiles import Tiles
+
+
+def verify_dense(workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
+    """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
+
+    ``oracle`` other than "numba" looks for violated triangles with plain array arithmetic, independent of the kernels
+    but on the whole matrix in memory.
+    """
+    if oracle not in ("numba", "igraph"):
+        raise InputError(f"oracle must be 'numba' or 'igraph', found {oracle!r}")
+    budget = Budget()
+    if oracle == "numba":
+        options = workspace.manifest["problem"]["options"]
+        budget = divide_memory(held_tiling(workspace), options, count_workers(workers), memory, disk=True)
+    with tempfile.TemporaryDirectory() as folder:
+        pool = Pool(budget.vectors, Path(folder))
+        try:
+            return _report(workspace, budget, pool, oracle)
+        finally:
+            pool.close()
+
+
+def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> dict[str, Any]:
+    manifest, tiling = workspace.manifest, held_tiling(workspace)
+    check_ends(workspace, tiling)
+    program = load_dense(workspace, tiling, pool, Crew())
+    iterate = load_iterate(workspace, program)
+    rows = TriangleStore(tiling, budget.rows, pool).read(workspace.generation / "rows")
+    drift = _drift(program, iterate, rows)
+    require(
+        workspace, drift <= TOLERANCE * program.scale, f"x does not follow from the duals: they differ by {drift:.2e}"
+    )
+    report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(iterate)}
+    agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
+    if workspace.feasible:
+        point = program.new_tiles().fill_lines(read_stored(workspace.feasible, "x", tiling))
+        report["objective"] = program.value(point)
+        agree(workspace, report["objective"], manifest["objective"], "objective")
+        report["violation_of_x"] = _violation(program, point, oracle)
+        require(
+            workspace,
+            report["violation_of_x"] <= TOLERANCE * program.scale,
+            f"the stored point is not feasible: a row is violated by {report['violation_of_x']:.2e}",
+        )
+    return report
+
+
+def _drift(program: DenseProgram, iterate: Iterate, rows: TriangleStore) -> float:
+    """How far the stored point is from the one that follows from the duals."""
+    load, drift = add_loads(rows, program.new_tiles()), 0.0
+    for span in load.passes():
+        inverse = 1.0 if program.inverse is None else program.inverse.read(*span)
+        y = program.target.read(*span) - inverse * load.read(*span)
+        drift = max(drift, float(np.abs(y - iterate.y(span)).max(initial=0.0)))
+    load.close()
+    return drift
+
+
+def _violation(program: DenseProgram, point: Tiles, oracle: str) -> float:
+    """Largest violation of a triangle or a limit."""
+    worst = 0.0
+    for span in point.passes():
+        x = point.read(*span)
+        worst = max(worst, float(np.abs(program.clip(x, span) - x).max(initial=0.0)))
+    if oracle == "numba":
+        closure = close_tiles(program.new_tiles().copy_from(point), Crew())
+        return max(worst, *(float((point.read(*s) - closure.read(*s)).max(initial=0.0)) for s in point.passes()), 0.0)
+    x = point.square()
+    for line in x:
+        worst = max(worst, float((np.abs(line[:, None] - line) - x).max(initial=0.0)))
+    return worst
