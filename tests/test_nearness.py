@@ -116,6 +116,7 @@ def test_igraph_engine_agrees(small, tmp_path):
 
 def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_path):
     from ooc_pf.cycles.persist import load_edges, load_point, load_program
+
     from ooc_pf.cycles.schedule import freeze
     from ooc_pf.cycles.search import Found, NumbaOracle, all_sources, cut
     from ooc_pf.cycles.search_igraph import search_block_with_igraph

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..engine.check import TOLERANCE, agree, require
 from ..engine.parallel import count_workers, worker_pool
-from ..engine.problem import total_charge
 from ..engine.rows import RowBlock, Rows
 from ..engine.store import ConstraintStore
 from ..kernels.paths import UNLIMITED
@@ -21,12 +20,12 @@ from ..storage.workspace import Workspace
 from .budget import share_out
 from .disk_layout import build_external_graph
 from .graph import Graph
-from .inputs import Edges
-from .persist import MakeProgram, load_edges, load_point, load_program
-from .program import CycleProgram, nonnegative
+from .inputs import Edges, load_edges
+from .program import CycleProgram, MakeProgram, nonnegative
 from .schedule import freeze, look
 from .search import NO_PAIRS, Found, NumbaOracle, all_sources
 from .search_igraph import IgraphOracle
+from .stored import load_point, load_program
 
 
 def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None,
@@ -45,8 +44,9 @@ def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, worke
 class _Check:
     """One verification, with what it holds."""
 
-    def __init__(self, workspace: Workspace, make: MakeProgram, oracle: str, workers: int | None, memory: Any,
-                 folder: Path):  # fmt: skip
+    def __init__(
+        self, workspace: Workspace, make: MakeProgram, oracle: str, workers: int | None, memory: Any, folder: Path
+    ):
         self.workspace, self.make, self.oracle, self.folder = workspace, make, oracle, folder
         # One igraph worker is this process itself: no script needs a guard for that.
         self.alone = oracle == "igraph" and workers in (None, 1)
@@ -63,13 +63,14 @@ class _Check:
         edges = load_edges(workspace, self.pool)
         listed = load_program(workspace, self.make, edges, self.pool)
         require(workspace, self._same_graph(edges, listed.graph), "graph.zarr does not belong to edges.zarr")
-        program, y = load_point(workspace, listed, self.pool)
+        iterate = load_point(listed, workspace, self.pool)
+        program, y = iterate.program, iterate.y
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
             require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
         drift, scale = self._drift(program, rows, y), 1.0 + program.magnitude
         require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
-        report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, total_charge(program, rows))}
+        report = {"drift": drift, "rows": len(rows), "lower_bound": iterate.bound(rows)}
         agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
         y.close()
         if workspace.feasible:

@@ -19,8 +19,8 @@ from ..errors import SearchStopped
 from ..kernels import pairs, paths, trees
 from ..storage.vectors import Pool, Vector
 from .arcs import Arcs, Scratch
-from .budget import BATCH_PAIRS
 from .graph import Graph
+from .settings import BATCH_PAIRS
 
 BLOCK_SOURCES = 32
 BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14

@@ -275,3 +275,10 @@ def check_vector(group: Path, name: str, vector: Vector, size: int) -> None:
 def write_vector(group: Path, name: str, vector: Vector) -> None:
     """Write a vector as ``group/name``."""
     write_parts(group, name, (part for _, part in vector.spans()), vector.dtype)
+
+
+def flat(point: Any) -> np.ndarray:
+    """All values of what comes in spans, as one array; that of a vector in memory is not copied."""
+    if isinstance(point, Vector) and point.whole is not None:
+        return point.whole
+    return np.concatenate([np.empty(0), *(part for _, part in point.spans())])

@@ -9,17 +9,18 @@ import numpy as np
 from ..errors import InputError
 from ..storage.memory import MIB, Budget, parse_memory, refuse_below
 from ..storage.vectors import Pool
+from . import settings
 from .inputs import Stripes
-from .program import Crew, DenseProgram, close_tiles
+from .program import Crew, TableProgram, close_tiles
 from .tiles import BLOCK_TRIPLES, Tiles, Tiling
 
 
 def build_program(tiling: Tiling, pool: Pool, target: Stripes, extras: dict[str, Stripes | None],
-                  crew: Crew) -> DenseProgram:  # fmt: skip
+                  crew: Crew) -> TableProgram:  # fmt: skip
     """The program from lines of its matrices."""
     filled = {name: stripes and Tiles(tiling, pool).fill_lines(stripes) for name, stripes in extras.items()}
     inverse, lower, upper = filled["weights"], filled["lower"], filled["upper"]
-    program = DenseProgram(Tiles(tiling, pool).fill_lines(target), inverse, lower, upper, None, 0.0, pool)
+    program = TableProgram(Tiles(tiling, pool).fill_lines(target), inverse, lower, upper, None, 0.0, pool)
     for span in program.target.passes() if inverse else ():
         weight = inverse.read(*span)
         inverse.write(span[0], np.divide(1.0, weight, out=np.ones_like(weight), where=weight > 0))
@@ -41,7 +42,7 @@ def _largest(tiles: Tiles) -> float:
     return max((float(part[np.isfinite(part)].max(initial=0.0)) for part in parts), default=0.0)
 
 
-def _with_limits(program: DenseProgram, crew: Crew) -> DenseProgram:
+def _with_limits(program: TableProgram, crew: Crew) -> TableProgram:
     """The program with both limits, the upper ones as tight as they imply each other, and a point between them.
 
     Every metric below the upper limits is below their closure, which is one itself: it may take their place, and if it
@@ -62,7 +63,7 @@ def _with_limits(program: DenseProgram, crew: Crew) -> DenseProgram:
     most, far = new_tiles(), max(_largest(lower), _largest(upper))
     for span in lower.passes():
         high, low = upper.read(*span), lower.read(*span)
-        enough = low <= high + 1e-12 * max(1.0, far)
+        enough = low <= high + settings.CLOSED_LIMITS * max(1.0, far)
         _require(enough, span, lower, upper, "no metric lies within the limits: other upper limits imply")
         upper.write(span[0], np.maximum(high, low))  # rounding
         most.write(span[0], np.minimum(upper.read(*span), far))
@@ -84,6 +85,8 @@ def divide_memory(tiling: Tiling, extras: dict[str, Any], workers: int, memory: 
 
     The matrices are there as a whole, or, with no bytes for vectors, in files but for the tiles at work.
     """
+    if isinstance(memory, Budget):
+        return memory
     budget = parse_memory(memory)
     if budget is None:
         return Budget()
