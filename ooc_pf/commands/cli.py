@@ -1,5 +1,7 @@
 """The command ``ooc-pf``. Answers go to stdout, progress and errors to stderr.
 
+Each command imports what it needs when it runs, so that ``--help`` answers at once.
+
 Exit codes: 0 done and converged, 1 failed, 2 wrong usage, 3 stopped at a limit and resumable, 130 interrupted after a
 commit.
 """
@@ -10,25 +12,24 @@ import shlex
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from ..edgelist.choices import BAD_LINES, KINDS, POLICIES
+from .formats import FORMATS
 
-from .. import workspaces as api
-from ..edgelist.convert import BAD_LINES, KINDS, POLICIES, convert, describe
-from ..engine.parallel import count_workers
-from ..engine.result import KEYED, Result
-from ..storage.workspace import Workspace
-from .export import FORMATS, export
-from .report import report, size_of
+if TYPE_CHECKING:
+    from ..engine.result import Result
 
+# To be replaced by `sorted(workspaces.FAMILIES)` as soon as that table can be read without loading the solvers; until
+# then a test compares the two.
+PROBLEMS = ("clustering", "nearness")
 EXIT = {"converged": 0, "iteration_limit": 3, "time_limit": 3, "callback": 3, "interrupted": 130}
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    args = _parser().parse_args(argv)
     try:
+        args = _parser().parse_args(argv)
         return args.run(args)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -45,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ooc-pf", description="Solve convex problems with more constraints than anyone can list, on disk."
     )
+    package = sys.modules["ooc_pf"]  # above this room, and loaded whenever this runs
+    parser.add_argument("--version", action="version", version=f"%(prog)s {package.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, run: Any, text: str, *, workspace: bool = True) -> argparse.ArgumentParser:
@@ -66,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--quiet", action="store_true", help="no progress bar")
 
     sub = command("solve", _solve, "solve a problem on a workspace, continuing what is there")
-    sub.add_argument("--problem", choices=sorted(api.SOLVERS), default="nearness")
+    sub.add_argument("--problem", choices=PROBLEMS, default="nearness")
     sub.add_argument("--oracle", choices=("numba", "igraph"), default="numba", help="engine that finds violated cycles")
     sub.add_argument("--seed", type=int, default=0)
     sub.add_argument("--external", action=argparse.BooleanOptionalAction, default=None,
@@ -133,6 +136,8 @@ def _say(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
 
 
 def _convert(args: argparse.Namespace) -> int:
+    from ..edgelist.convert import convert, describe
+
     report = convert(
         args.source, args.workspace, columns=args.columns, kind=args.kind, duplicates=args.duplicates,
         bad_lines=args.bad_lines, memory=args.memory, progress=not args.quiet,
@@ -142,16 +147,20 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _solve(args: argparse.Namespace) -> int:
+    from .. import workspaces
+
     options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart", "external")}
     options |= {name: value for name, value in vars(args).items() if name in ("tol", "gamma", "base")}
-    return _finish(args, api.solve(args.workspace, **options, **_limits(args)))
+    return _finish(args, workspaces.solve(args.workspace, **options, **_limits(args)))
 
 
 def _resume(args: argparse.Namespace) -> int:
-    return _finish(args, api.resume(args.workspace, tol=args.tol, **_limits(args)))
+    from .. import workspaces
+
+    return _finish(args, workspaces.resume(args.workspace, tol=args.tol, **_limits(args)))
 
 
-def _finish(args: argparse.Namespace, result: Result) -> int:
+def _finish(args: argparse.Namespace, result: "Result") -> int:
     text = explain(result)
     if not result.converged:
         text += f"\ncontinue with: ooc-pf resume {shlex.quote(str(result.workspace))}"
@@ -159,8 +168,10 @@ def _finish(args: argparse.Namespace, result: Result) -> int:
     return EXIT[result.status]
 
 
-def explain(result: Result) -> str:
+def explain(result: "Result") -> str:
     """The certificate in words."""
+    import numpy as np
+
     state = "solved to the tolerance asked for" if result.converged else f"stopped ({result.status.replace('_', ' ')})"
     violation = f"{result.violation:.2e}" if np.isfinite(result.violation) else "not checked yet"
     clusters = []
@@ -185,6 +196,10 @@ def explain(result: Result) -> str:
 
 
 def _status(args: argparse.Namespace) -> int:
+    from ..engine.result import KEYED
+    from ..storage.workspace import Workspace
+    from .report import size_of
+
     place = Workspace(args.workspace)
     manifest = place.manifest
     graph, problem = manifest["graph"], manifest["problem"]
@@ -218,13 +233,19 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    report = api.verify(args.workspace, oracle=args.oracle, workers=count_workers(args.workers), memory=args.memory)
+    from .. import workspaces
+    from ..engine.parallel import count_workers
+
+    workers = count_workers(args.workers)
+    report = workspaces.verify(args.workspace, oracle=args.oracle, workers=workers, memory=args.memory)
     facts = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in report.items())
     _say(args, {"verified": True, **report}, f"verified: {facts}")
     return 0
 
 
 def _report(args: argparse.Namespace) -> int:
+    from .report import report
+
     text = report(args.workspace)
     if args.output is None:
         _say(args, {"report": text}, text.rstrip())
@@ -235,6 +256,8 @@ def _report(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
+    from .export import export
+
     rows = export(args.workspace, args.target, format=args.format, clusters=args.clusters, memory=args.memory)
     what = "nodes" if args.clusters else "edges"
     _say(args, {"file": args.target, what: rows}, f"wrote {rows} {what} to {args.target}")
@@ -252,6 +275,11 @@ def _example(args: argparse.Namespace) -> int:
 
 def _run_example(args: argparse.Namespace, folder: Path) -> int:
     """Towns with roads between neighbours, whose surveyed lengths contradict each other."""
+    import numpy as np
+
+    from .. import workspaces
+    from ..edgelist.convert import convert
+
     rng = np.random.default_rng(7)
     towns = rng.random((400, 2))
     between = np.linalg.norm(towns[:, None] - towns[None], axis=2)
@@ -263,8 +291,8 @@ def _run_example(args: argparse.Namespace, folder: Path) -> int:
         for a, b in sorted(pairs):
             file.write(f"town{a} town{b} {between[a, b] * rng.uniform(0.5, 1.5):.6f}\n")
     report = convert(roads, folder / "roads.pf")
-    result = api.solve(folder / "roads.pf", tol=1e-8)
-    checked = api.verify(folder / "roads.pf", oracle="numba")
+    result = workspaces.solve(folder / "roads.pf", tol=1e-8)
+    checked = workspaces.verify(folder / "roads.pf", oracle="numba")
     text = (
         f"{report['nodes']} towns, {report['edges']} roads with surveyed lengths, many longer than a detour.\n"
         "The nearest lengths without such contradictions:\n"

@@ -14,8 +14,8 @@ from ..errors import InputError, WorkspaceError
 from ..storage.arrays import open_array, read_array, read_labels
 from ..storage.memory import MIB, parse_memory, refuse_below
 from ..storage.workspace import Workspace, read_steadily
+from .formats import format_of
 
-FORMATS = ("csv", "parquet", "npz")
 BATCH, LEAST_BATCH = 1 << 20, 1 << 13  # rows
 # Bytes of a row while it is written, of a label that is text or a number, and of all else.
 PER_ROW, PER_TEXT, PER_NUMBER, FIXED = 256, 120, 8, 24 * MIB
@@ -32,9 +32,7 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
     Returns the number of rows.
     """
     target = Path(target)
-    format = format or target.suffix.lstrip(".").lower()
-    if format not in FORMATS:
-        raise InputError(f"cannot export to {format or target.name!r}; name a file ending in .csv, .parquet or .npz")
+    format = format_of(target, format)
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
     partial = target.with_name(target.name + ".partial")
