@@ -175,7 +175,7 @@ def explain(result: "Result") -> str:
     state = "solved to the tolerance asked for" if result.converged else f"stopped ({result.status.replace('_', ' ')})"
     violation = f"{result.violation:.2e}" if np.isfinite(result.violation) else "not checked yet"
     clusters = []
-    if result.labels is not None:
+    if getattr(result, "labels", None) is not None:
         ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
         clusters = [
             f"  clusters     {len(np.unique(result.labels))}   of cost {result.cost:.10g}; none can cost less than "

@@ -17,7 +17,7 @@ from ..engine.loop import run
 from ..engine.monitor import Monitor
 from ..engine.parallel import cluster_client, count_workers, worker_pool
 from ..engine.problem import Problem, State
-from ..engine.result import Result
+from ..engine.result import CLUSTERING, Result
 from ..engine.store import ConstraintStore
 from ..errors import BudgetError, InputError, SearchStopped, WorkspaceError
 from ..storage.arrays import digest, write_array
@@ -162,15 +162,16 @@ def _solve_in_memory(name, edges, make, weights, options, limits, finish) -> Res
     if finish:
         made = finish(edges, state, options, status == "interrupted")
     x = made.pop("x")
-    return make_result(problem, state, status, certificate, **made, read_x=lambda: edges.restore(x.whole),
-                       zeros=edges.zeros)  # fmt: skip
+    added = {**CLUSTERING, **made, "zeros": edges.zeros} if finish else None
+    return make_result(problem, state, status, certificate, read_x=lambda: edges.restore(x.whole), made=added)
 
 
-def make_result(problem: Problem, state: State, status: str, certificate: Certificate | None, **made: Any) -> Result:
-    """What a run in memory has to show; ``made`` is what its problem adds."""
+def make_result(problem: Problem, state: State, status: str, certificate: Certificate | None, **parts: Any) -> Result:
+    """What a run in memory has to show; ``parts`` are those of the result that its family knows."""
     bound = problem.bound(state)
     return Result(
-        **made,
+        problem=problem.name,
+        **parts,
         objective=state.objective,
         lower_bound=bound,
         gap=relative_gap(state.objective, bound),
@@ -227,7 +228,8 @@ def _solve_given_workspace(name, edges, make, kind, weights, options, limits, fi
     if workspace.manifest["graph"]["source"].get("digest") != mark:
         raise WorkspaceError(f"{path} holds another graph than the one given; name a new workspace, or pass its path")
     result = _solve_on_disk(name, workspace, make, kind, weights, options, limits, finish)
-    return replace(result, read_x=lambda: edges.restore(result.read_x()), zeros=edges.zeros)
+    added = {**result.made, "zeros": edges.zeros} if finish else None
+    return replace(result, read_x=lambda: edges.restore(result.read_x()), made=added)
 
 
 def _solve_on_disk(name, workspace, make, kind, weights, options, limits, finish) -> Result:

@@ -12,7 +12,7 @@ import numpy as np
 from ..engine.certificate import Certificate, relative_gap
 from ..engine.loop import Commit
 from ..engine.problem import Problem, Program, State
-from ..engine.result import KEYED, Result
+from ..engine.result import CLUSTERING, KEYED, Result
 from ..engine.store import ConstraintStore, read_blocks
 from ..errors import WorkspaceError
 from ..storage.arrays import open_array, read_array, read_labels
@@ -184,12 +184,14 @@ def open_result(workspace: Workspace) -> Result:
     """What the workspace has to show so far; x and labels of a graph laid out for disk are read when asked for."""
     manifest, outcome = workspace.manifest, workspace.outcome
     checked = manifest["closing"] or manifest["certificate"]
-    made = manifest["facts"] if workspace.answer else {}
-    labels = read_array(outcome, "labels") if (outcome / "labels").exists() else None
+    made = None
+    if workspace.answer:
+        labels = read_array(outcome, "labels") if (outcome / "labels").exists() else None
+        made = {**CLUSTERING, **manifest["facts"], "labels": labels}
     later: Callable = _at_once if not manifest["problem"]["options"].get("external") else lambda read: read
     return Result(
-        **made,
-        labels=labels,
+        problem=manifest["problem"]["name"],
+        made=made,
         read_x=later(lambda: read_array(outcome, "x")),
         read_nodes=later(lambda: read_labels(workspace.edges) if workspace.edges.exists() else None),
         keyed=manifest["graph"]["kind"] if manifest["graph"]["kind"] in KEYED else None,

@@ -127,7 +127,8 @@ def _solve_in_memory(graph: Any, tiling: Tiling, extras: dict[str, Any], options
         if monitor.stop[0]:  # perhaps before its iteration came to that
             problem.forget(state)
         certificate = settle(problem, state, status)
-    return make_result(problem, state, status, certificate, read_x=state.feasible.square)
+    made = {"closure_distance": certificate.violation if certificate else math.inf}
+    return make_result(problem, state, status, certificate, read_x=state.feasible.square, made=made)
 
 
 def _first_state(program: DenseProgram, rows: TriangleStore, options: dict[str, Any]) -> State:
@@ -299,4 +300,5 @@ def open_dense(workspace: Workspace) -> Result:
             if len(rows.code):
                 yield as_row_block(tiling, block, rows)
 
-    return replace(open_result(workspace), blocks=blocks)
+    result = open_result(workspace)
+    return replace(result, blocks=blocks, made={"closure_distance": result.violation})
