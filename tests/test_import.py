@@ -58,6 +58,13 @@ def test_errors_alone_load_no_library():
     assert run(f"import ooc_pf; ooc_pf.WorkspaceError\n{LOADED}").stdout.strip() == "[]"
 
 
+def test_the_status_of_a_workspace_is_read_without_a_solver(tmp_path):
+    pf.project_and_forget(pf.objectives.quadratic([1.0, 2.0]), ([[1.0, 1.0]], [1.0]), workspace=tmp_path / "run.pf")
+    done = run(f"from ooc_pf.commands.cli import main\nmain(['status', {str(tmp_path / 'run.pf')!r}])\n{LOADED}")
+    assert done.stdout.splitlines()[1].startswith("rows: converged, iteration")
+    assert not set(eval(done.stdout.splitlines()[-1])) & {"numba", "dask", "duckdb", "pyarrow", "igraph", "scipy"}
+
+
 def test_ctrl_c_while_libraries_load_is_not_a_traceback():
     code = """
 import sys
