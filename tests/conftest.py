@@ -75,7 +75,7 @@ def resume_among_kills(path, most, wait=(0.2, 0.5)):
     The moments are mostly too early to get anywhere, so that they spread over all of a start and an iteration.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ooc_pf"])
+    context.set_forkserver_preload(["ooc_pf.problems.nearness", "ooc_pf.problems.clustering", "ooc_pf.workspaces"])
     dice, before = random.Random(3), 0
     for kills in range(most):
         process = context.Process(target=resume_and_die, args=(path,))

@@ -48,6 +48,8 @@ def export(edges: Path, run: Path) -> None:
 
 
 STEPS = (convert, solve, export)
+# Imported once and not by every process that is killed: `import ooc_pf` alone loads none of it.
+PRELOADED = ["ooc_pf.edgelist.convert", "ooc_pf.problems.clustering", "ooc_pf.workspaces", "ooc_pf.commands.export"]
 
 
 def bits(run: Path) -> tuple[Any, ...]:
@@ -81,7 +83,7 @@ def kill_campaign(folder: Path, kills: int, seed: int) -> dict[str, int]:
     """Kill the chain of commands at random moments until that many have been made; start over when it is through."""
     dice, done, through = random.Random(seed), 0, 0
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ooc_pf"])
+    context.set_forkserver_preload(PRELOADED)
     alone = folder / "alone"
     expected = _undisturbed(alone, seed)
     while done < kills:

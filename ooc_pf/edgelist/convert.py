@@ -17,12 +17,11 @@ from pyarrow import parquet
 from ..errors import BudgetError, InputError
 from ..storage.memory import parse_memory
 from ..storage.workspace import EDGES, building, create_manifest
-from .merge import POLICIES, Database, number_nodes, write_edges
+from .choices import BAD_LINES, KINDS, POLICIES
+from .merge import Database, number_nodes, write_edges
 from .parquet import ParquetSource
 from .text import TextLabels, TextSource, row_schema
 
-KINDS = ("distance", "signed")
-BAD_LINES = ("error", "skip")
 MIN_MEMORY = 400 * 10**6
 BLOCK_BYTES = 4 << 20
 

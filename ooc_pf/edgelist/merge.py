@@ -19,8 +19,8 @@ from pyarrow import parquet
 
 from ..errors import BudgetError, InputError
 from ..storage.arrays import ArrayWriter
+from .choices import POLICIES
 
-POLICIES = ("mean", "sum", "sign", "first", "error")
 MAX_COUNT = 2**31 - 1
 BATCH_ROWS = 1 << 17
 
