@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..edgelist.choices import BAD_LINES, KINDS, POLICIES
+from ..workspaces import problems
 from .formats import FORMATS
 
 if TYPE_CHECKING:
     from ..engine.result import Result
 
-# To be replaced by `sorted(workspaces.FAMILIES)` as soon as that table can be read without loading the solvers; until
-# then a test compares the two.
-PROBLEMS = ("clustering", "nearness")
 EXIT = {"converged": 0, "iteration_limit": 3, "time_limit": 3, "callback": 3, "interrupted": 130}
 FAILED, INTERRUPTED = 1, EXIT["interrupted"]
 
@@ -108,7 +106,7 @@ def _add_convert(add: AddCommand) -> None:
 
 def _add_solve(add: AddCommand) -> None:
     sub = add("solve", _solve, "solve a problem on a workspace, continuing what is there")
-    sub.add_argument("--problem", choices=PROBLEMS, default="nearness")
+    sub.add_argument("--problem", choices=problems(), default="nearness")
     sub.add_argument("--oracle", choices=("numba", "igraph"), default="numba", help="engine that finds violated cycles")
     sub.add_argument("--seed", type=int, default=0)
     text = "lay the graph out for disk, not memory (default: above four million edges)"

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..cycles.persist import open_result
+from ..engine.place import open_result
 from ..engine.result import Result
 from ..storage.workspace import Workspace, read_steadily
+from ..workspaces import family_of
 from .status import size_of
 
 STAGE_HEAD = ("stage", "iterations", "rows found", "looked at", "projections", "seconds")
@@ -30,7 +31,7 @@ def report(workspace: str | Path) -> str:
 
 
 def _written(place: Workspace) -> str:
-    manifest, result = place.manifest, open_result(place)
+    manifest, result = place.manifest, open_result(family_of(place), place)
     graph, problem = manifest["graph"], manifest["problem"]
     parts = [
         f"# {problem['name']}: {result.status.replace('_', ' ')} after {result.n_iter} iterations",

@@ -18,8 +18,9 @@ from ..engine.run import solve
 from ..errors import InputError
 from ..storage.vectors import Pool, Vector
 from ..storage.workspace import Workspace, is_path
-from ..triangles.family import TableFamily, holds_table, lists_all_pairs
+from ..triangles.family import TableFamily
 from ..triangles.inputs import as_square, square_size
+from ..triangles.stored import holds_table, lists_all_pairs
 
 
 def nearness_settings(options: Options, disk: bool) -> Settings:

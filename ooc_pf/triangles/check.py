@@ -13,10 +13,10 @@ from ..storage.memory import Budget
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .build import divide_memory
-from .family import held_tiling, load_iterate, load_program
 from .inputs import check_ends, read_stored
 from .program import Crew, TableIterate, TableProgram, add_loads, close_tiles
 from .store import TriangleStore
+from .stored import held_tiling, load_iterate, load_program
 from .tiles import Tiles
 
 
