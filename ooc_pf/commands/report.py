@@ -1,4 +1,7 @@
-"""A run in words and tables: what was asked, what is proven, how it went, where the time and the bytes went."""
+"""A run in words and tables: what was asked, what is proven, how it went, where the time and the bytes went.
+
+The columns have the names that the progress of a run uses, see `engine.monitor.describe_iteration`.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +14,7 @@ from ..workspaces import family_of
 from .status import size_of
 
 STAGE_HEAD = ("stage", "iterations", "rows found", "looked at", "projections", "seconds")
-LINE_HEAD = ("iteration", "stage", "lower bound", "gap", "worst violation", "rows kept")
+LINE_HEAD = ("iteration", "stage", "lower bound", "gap", "violation", "rows kept")
 LINES = 40  # of the table of iterations; longer runs are thinned out
 
 
