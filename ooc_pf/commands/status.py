@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from ..engine.result import KEYED
 from ..storage.workspace import Workspace
 
 RUN_FACTS = ("status", "iteration", "objective", "lower_bound", "n_active", "plan")
@@ -29,7 +28,7 @@ def read_status(workspace: str | Path) -> tuple[dict[str, Any], str]:
 
 def size_of(graph: dict[str, Any]) -> str:
     """How large the problem in a manifest's ``graph`` is; general problems have variables, not edges."""
-    if graph["kind"] in KEYED:
+    if graph["nodes"] == 0:
         return f"{graph['edges']:,} variables"
     return f"{graph['nodes']:,} nodes, {graph['edges']:,} edges"
 
@@ -55,9 +54,9 @@ def _contents(place: Workspace) -> str:
 
 def _progress(place: Workspace) -> list[str]:
     manifest = place.manifest
-    keyed = manifest["graph"]["kind"] in KEYED
+    functions = manifest["graph"]["nodes"] == 0  # of the caller: general rows and sets
     if manifest["problem"] is None:
-        return [f"not solved yet; start with: {'Python' if keyed else f'ooc-pf solve {place.name}'}"]
+        return [f"not solved yet; start with: {'Python' if functions else f'ooc-pf solve {place.name}'}"]
     status = manifest["status"]
     if status == "running":
         status = "running, or stopped without notice"
@@ -67,6 +66,6 @@ def _progress(place: Workspace) -> list[str]:
         f"lower bound {manifest['lower_bound']:.10g}, {manifest['n_active']} constraints remembered",
     ]
     if manifest["objective"] is not None:
-        point = "the last point" if keyed else "the best feasible point"
+        point = "the last point" if functions else "the best feasible point"
         lines.append(f"objective of {point} {manifest['objective']:.10g}")
     return lines

@@ -40,7 +40,7 @@ class Limits:
 
 def check_tol(tol: Any) -> None:
     """Refuse a tolerance that is not a positive number."""
-    if not (isinstance(tol, Real) and 0 < tol < math.inf):
+    if not (isinstance(tol, Real) and 0 < float(tol) < math.inf):
         raise InputError(f"tol must be a positive number, found {tol!r}")
 
 

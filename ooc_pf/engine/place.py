@@ -157,11 +157,11 @@ class OnDisk:
     def commit(self, state: AnyState, record: dict[str, Any], status: str) -> None:
         """Make an iteration last. What did not change is not written again."""
         point = state.feasible
-        fresh = point is not None and point is not self._written
+        fresh = None if point is self._written else point
         self.workspace.commit(
             record,
             write_generation=(lambda group: self.family.write(group, state)) if state.moved else None,
-            write_feasible=(lambda group: write_vector(group, "x", point)) if fresh else None,
+            write_feasible=None if fresh is None else lambda group: write_vector(group, "x", fresh),
             status=status,
             iteration=state.iteration,
             plan=asdict(state.plan),
@@ -194,9 +194,10 @@ class OnDisk:
 
     def _commit_stop(self, problem: AnyProblem, state: AnyState, status: str) -> None:
         """Record why the run stopped and the point it stopped with; the state to resume from stays as it was."""
-        certificate = problem.close(state, status)
+        certificate, point = problem.close(state, status), state.feasible
+        assert point is not None
         self.workspace.commit(
-            write_feasible=lambda group: write_vector(group, "x", state.feasible),
+            write_feasible=lambda group: write_vector(group, "x", point),
             status=status,
             objective=state.objective,
             lower_bound=problem.bound(state),
@@ -251,7 +252,8 @@ def _plain(certificate: Certificate | None) -> dict[str, Any] | None:
 def _stored_certificate(stored: dict[str, Any] | None) -> Certificate | None:
     if stored is None:
         return None
-    return Certificate(**{name: math.inf if value is None else value for name, value in stored.items()})
+    values: dict[str, Any] = {name: math.inf if value is None else value for name, value in stored.items()}
+    return Certificate(**values)
 
 
 def open_result(family: Family, workspace: Workspace) -> Result:

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ..storage.vectors import Pool
+from ..storage.vectors import Pool, Spanned
 from .certificate import Certificate
 from .rows import RowBlock, Rows
 
@@ -29,12 +29,9 @@ class Store(Protocol):
     def write(self, group: Path) -> None: ...
 
 
-class FeasiblePoint(Protocol):
+class FeasiblePoint(Spanned, Protocol):
     """A point as a vector that comes in consecutive parts."""
 
-    dtype: np.dtype
-
-    def spans(self) -> Iterator[tuple[int, np.ndarray]]: ...
     def close(self) -> None: ...
 
 

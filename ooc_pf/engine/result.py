@@ -3,9 +3,10 @@
 import functools
 import html
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from pathlib import Path
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,19 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from .rows import RowBlock, Rows
 
-# Kinds of problems whose rows have keys: what a multiplier belongs to is then a row, or a set.
-KEYED = ("rows", "sets")
-# What a clustering adds; these are its values as long as a run has not come to them.
-CLUSTERING: Mapping[str, Any] = {
-    "labels": None,
-    "cost": None,
-    "lp_lower_bound": None,
-    "certified_ratio": None,
-    "apriori_ratio": None,
-    "paper_ratio": None,
-    "zeros": 0,
-}
-RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
 COMMON = (
     "x",
     "objective",
@@ -44,7 +32,7 @@ COMMON = (
 )
 
 
-def _finite(value: float) -> float | None:
+def _finite(value: Any) -> Any:
     """The value, or None for what JSON cannot say."""
     return value if math.isfinite(value) else None
 
@@ -141,13 +129,10 @@ class Result:
     n_active: int
     history: list[dict[str, Any]]
     blocks: Callable[[], Iterable["RowBlock"]]
-    workspace: Path | str | None = None
-    made: Mapping[str, Any] | None = None
-    read_nodes: Callable[[], np.ndarray | None] = field(default=lambda: None)
+    workspace: str | os.PathLike[str] | None = None
+    made: dict[str, Any] = field(default_factory=dict)
+    read_nodes: Callable[[], np.ndarray | None] = lambda: None
     keyed: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "made", dict(self.made or {}))
 
     @functools.cached_property
     def x(self) -> Any:
@@ -175,7 +160,6 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the certificate, fit for JSON."""
-        clusters = {name: _finite(self.made[name]) for name in RATIOS if self.made.get(name) is not None}
         return {
             "status": self.status,
             "objective": self.objective,
@@ -185,7 +169,7 @@ class Result:
             "n_iter": self.n_iter,
             "n_active": self.n_active,
             "workspace": None if self.workspace is None else str(self.workspace),
-            **clusters,
+            **{name: _finite(value) for name, value in self.made.items() if isinstance(value, Real)},
         }
 
     # -- what the problem adds ------------------------------------------------------------------------------------
@@ -232,16 +216,15 @@ class Result:
         yield "gap", f"{self.gap:.2e}"
         name = "closure distance" if "closure_distance" in self.made else "violation"
         yield name, f"{self.violation:.2e}" if math.isfinite(self.violation) else "not checked yet"
-        yield from self._cluster_lines()
+        yield from self._made_lines()
         yield "iterations", f"{self.n_iter}"
         yield "constraints remembered", f"{self.n_active}"
         if self.workspace is not None:
             yield "workspace", str(self.workspace)
 
-    def _cluster_lines(self) -> Iterator[tuple[str, str]]:
-        made = self.made
-        if made.get("labels") is not None:
-            yield "clusters", f"{len(np.unique(made['labels']))}"
-        for name, words in (("cost", "cost"), ("lp_lower_bound", "cost lower bound"), ("certified_ratio", "ratio")):
-            if made.get(name) is not None:
-                yield words, f"{made[name]:.10g}"
+    def _made_lines(self) -> Iterator[tuple[str, str]]:
+        for name, value in self.made.items():
+            if name == "labels" and value is not None:
+                yield "clusters", f"{len(np.unique(value))}"
+            elif isinstance(value, Real) and name != "closure_distance":
+                yield name.replace("_", " "), f"{value:.10g}"

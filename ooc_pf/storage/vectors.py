@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -272,12 +272,20 @@ def check_vector(group: Path, name: str, vector: Vector, size: int) -> None:
         raise WorkspaceError(f"{group}: {name} is damaged; `ooc-pf solve --restart` starts again")
 
 
-def write_vector(group: Path, name: str, vector: Vector) -> None:
+class Spanned(Protocol):
+    """What comes in consecutive parts, as a vector does."""
+
+    dtype: np.dtype
+
+    def spans(self) -> Iterator[tuple[int, np.ndarray]]: ...
+
+
+def write_vector(group: Path, name: str, vector: Spanned) -> None:
     """Write a vector as ``group/name``."""
     write_parts(group, name, (part for _, part in vector.spans()), vector.dtype)
 
 
-def flat(point: Any) -> np.ndarray:
+def flat(point: Spanned) -> np.ndarray:
     """All values of what comes in spans, as one array; that of a vector in memory is not copied."""
     if isinstance(point, Vector) and point.whole is not None:
         return point.whole
