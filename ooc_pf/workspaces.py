@@ -72,20 +72,21 @@ def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -
     """
     if problem not in problems():
         raise InputError(f"problem must be one of {', '.join(problems())}, found {problem!r}")
-    function = _found(FAMILIES[problem].solve or "")
     for name in options:
-        if name not in inspect.signature(function).parameters:
-            raise InputError(_no_option(name, problem))
-    return function(workspace, **options)
+        if not _takes(problem, name):
+            owners = [other for other in problems() if _takes(other, name)]
+            known = f"it belongs to {' and '.join(owners)}" if owners else "no problem has such an option"
+            raise InputError(f"{name} is not an option of {problem}: {known}")
+    return _solver(problem)(workspace, **options)
 
 
-def _no_option(name: str, problem: str) -> str:
-    """Why an option is refused."""
-    functions = {other: _found(FAMILIES[other].solve or "") for other in problems()}
-    owners = [other for other, function in functions.items() if name in inspect.signature(function).parameters]
-    if owners:
-        return f"{name} belongs to {' and '.join(owners)}, not to {problem}"
-    return f"{name} is not an option of {problem}; see help({functions[problem].__name__})"
+def _solver(problem: str) -> Callable[..., "Result"]:
+    return _found(FAMILIES[problem].solve or "")
+
+
+def _takes(problem: str, option: str) -> bool:
+    parameters = inspect.signature(_solver(problem)).parameters
+    return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
 def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) -> "Result":
