@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..kernels import paths
+from ..kernels import paths, queue
 from ..storage.vectors import Pool
 from .graph import Graph
 
@@ -75,8 +75,8 @@ class Scratch:
     def __init__(self, nodes: int, slots: int | None = None, most_paths: int = 8):
         self.labels = (
             np.full(nodes, np.inf),
-            np.full((nodes, paths.LABEL_SIZE), paths.NOWHERE, np.int32),
-            np.full((2, paths.BUCKETS), -1, np.int32),
+            np.full((nodes, queue.LABEL_SIZE), queue.NOWHERE, np.int32),
+            np.full((2, queue.BUCKETS), -1, np.int32),
             np.empty(nodes, np.int32),
         )
         self.best = (np.empty(most_paths), np.empty((2, most_paths), np.int32))

@@ -3,30 +3,17 @@
 import numpy as np
 
 from ..kernels import kernel
-from .paths import (
-    BUCKETS,
-    EDGE,
-    HOPS,
-    NOWHERE,
-    PARENT,
-    PLACE,
-    QUEUED,
-    RELAXED,
-    STATE_SIZE,
-    TOUCHED,
-    _label,
-    _take,
-    next_page,
-)
+from .paths import RELAXED, STATE_SIZE, next_page
+from .queue import BUCKETS, EDGE, HOPS, PARENT, QUEUED, TOUCHED, clear_labels, label_node, take_first
 
 
 @kernel
 def _search(source, radius, max_hops, arc_start, arcs, dist, label, head, touched, state):
     """Shortest paths from ``source`` below ``radius`` over at most ``max_hops`` arcs."""
     scale = BUCKETS / radius
-    _label(source, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
+    label_node(source, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
     while state[QUEUED] > 0:
-        node = _take(label, head, state)
+        node = take_first(label, head, state)
         hop = label[node, HOPS] + 1
         arc = arc_start[node]
         while arc < arc_start[node + 1]:
@@ -37,7 +24,7 @@ def _search(source, radius, max_hops, arc_start, arcs, dist, label, head, touche
             state[RELAXED] += 1
             far = arcs[arc].node
             if length < dist[far] or (length == dist[far] and hop < label[far, HOPS]):
-                _label(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale,
+                label_node(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale,
                        dist, label, head, touched, state)  # fmt: skip
             arc += 1
 
@@ -97,10 +84,7 @@ def discover(sources, first, radius, max_hops, known_start, known_node, arc_star
                                     rows, used)  # fmt: skip
         for k in range(known_start[source], known_start[source + 1]):
             known[known_node[k]] = -1
-        for k in range(state[TOUCHED]):
-            dist[touched[k]] = np.inf
-            label[touched[k], PLACE] = NOWHERE
-        head[:] = -1
+        clear_labels(dist, label, head, touched, state)
         relaxed += state[RELAXED]
         if new_rows < 0:
             return at, rows, used, relaxed

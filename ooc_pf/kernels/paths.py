@@ -1,8 +1,6 @@
 """Shortest paths that close cycles: a bounded, resumable search over paged arcs.
 
-Labels wait in buckets of equal width instead of a heap. A bucket is emptied first in, first out, and a node whose label
-improves in the meantime goes through it again; what lies in earlier buckets is final. That is exact, costs a few
-writes a label, and among paths of equal length prefers those of fewer arcs.
+Labels wait in the bucket queue of `kernels.queue`.
 
 Arcs live in pages of ``2**PAGE_SHIFT``, sorted by length within the part of a page that belongs to one node, so that a
 scan ends at the first arc that leads too far. When a search touches a page that is not resident it stops, says
@@ -13,24 +11,29 @@ order of work is the same, hence the same bits.
 import numpy as np
 
 from ..kernels import inlined, kernel
+from .queue import (
+    BUCKET,
+    BUCKETS,
+    EDGE,
+    HOPS,
+    PARENT,
+    QUEUE_SLOTS,
+    QUEUED,
+    TOUCHED,
+    clear_labels,
+    label_node,
+    take_first,
+)
 
 PAGE_SHIFT = 12
-BUCKETS = 1024
 UNLIMITED = 2**31 - 1  # as max_hops: a complete search
 
-# Slots of the integer state of a worker.
-SOURCE, PHASE, NODE, CURSOR, BUCKET, QUEUED, TOUCHED, TARGET, ROWS, ENTRIES, RELAXED, KEPT, FIRST = range(13)
-STATE_SIZE = 13
+# Slots of the integer state of a search, behind those of the queue.
+SOURCE, PHASE, NODE, CURSOR, TARGET, ROWS, ENTRIES, RELAXED, KEPT, FIRST = range(QUEUE_SLOTS, QUEUE_SLOTS + 10)
+STATE_SIZE = QUEUE_SLOTS + 10
 START, EXPAND, COLLECT = range(3)
 # What `advance` returns when it does not name a missing page.
 DONE, FULL, STOPPED = -1, -2, -3
-
-NOWHERE = -1
-
-# Columns of a node's label: the path to it, and its place in the queue. One cache line holds two nodes.
-HOPS, PARENT, EDGE, BEFORE, AFTER, PLACE = range(6)
-LABEL_SIZE = 8
-
 
 # Length, head and edge of an arc side by side: a search pays for one cache line where three arrays would cost three.
 ARC = np.dtype([("length", np.float64), ("node", np.int32), ("edge", np.int32)])
@@ -108,61 +111,6 @@ def next_page(arc):
 
 
 @inlined
-def _unlink(node, bucket, label, head):
-    before, after = label[node, BEFORE], label[node, AFTER]
-    if before >= 0:
-        label[before, AFTER] = after
-    else:
-        head[0, bucket] = after
-    if after >= 0:
-        label[after, BEFORE] = before
-    else:
-        head[1, bucket] = before
-    label[node, PLACE] = NOWHERE
-
-
-@inlined
-def _link(node, bucket, label, head):
-    last = head[1, bucket]
-    label[node, BEFORE], label[node, AFTER], label[node, PLACE] = last, -1, bucket
-    head[1, bucket] = node
-    if last >= 0:
-        label[last, AFTER] = node
-    else:
-        head[0, bucket] = node
-
-
-@inlined
-def _label(node, length, hop, via, edge, waits, scale, dist, label, head, touched, state):
-    """Give ``node`` a better label, and queue it if it may still be expanded."""
-    if dist[node] == np.inf:
-        touched[state[TOUCHED]] = node
-        state[TOUCHED] += 1
-    dist[node] = length
-    label[node, HOPS], label[node, PARENT], label[node, EDGE] = hop, via, edge
-    if not waits:
-        return
-    bucket = min(int(length * scale), BUCKETS - 1)
-    if label[node, PLACE] != bucket:
-        if label[node, PLACE] >= 0:
-            _unlink(node, label[node, PLACE], label, head)
-        else:
-            state[QUEUED] += 1
-        _link(node, bucket, label, head)
-
-
-@inlined
-def _take(label, head, state):
-    """Remove the first node of the first bucket that has one, and make it the node under way."""
-    while head[0, state[BUCKET]] < 0:
-        state[BUCKET] += 1
-    node = head[0, state[BUCKET]]
-    _unlink(node, state[BUCKET], label, head)
-    state[QUEUED] -= 1
-    return node
-
-
-@inlined
 def _radius(order, count, closer_node, need, dist, floor, state):
     """How far the search must still go: the largest need of a closing edge whose far end is not final yet."""
     at = state[TARGET]
@@ -184,7 +132,7 @@ def _relax(arcs, start, stop, node, radius, max_hops, scale,
             return
         far = arcs[arc].node
         if length < dist[far] or (length == dist[far] and hop < label[far, HOPS]):
-            _label(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale,
+            label_node(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale,
                    dist, label, head, touched, state)  # fmt: skip
     state[RELAXED] += stop - start
 
@@ -275,15 +223,7 @@ def _begin(source, first, last, limit, need, order, dist, label, head, touched, 
         order[k] = first + by_need[k]
     state[BUCKET] = state[QUEUED] = state[TOUCHED] = state[TARGET] = 0
     state[NODE] = -1
-    _label(source, 0.0, 0, -1, -1, True, 0.0, dist, label, head, touched, state)
-
-
-@kernel
-def _clear(dist, label, head, touched, state):
-    for k in range(state[TOUCHED]):
-        dist[touched[k]] = np.inf
-        label[touched[k], PLACE] = NOWHERE
-    head[:] = -1
+    label_node(source, 0.0, 0, -1, -1, True, 0.0, dist, label, head, touched, state)
 
 
 @kernel
@@ -338,7 +278,7 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
                     return STOPPED
                 if state[NODE] < 0:
                     bucket = state[BUCKET]
-                    node = _take(label, head, state)
+                    node = take_first(label, head, state)
                     if state[BUCKET] > bucket:
                         radius = _radius(order, count, closer_node, need, dist, state[BUCKET] / scale, state)
                     if dist[node] >= radius:
@@ -373,7 +313,7 @@ def advance(sources, closer_start, closer_node, closer_edge, limit, need, reach,
                 return FULL
             state[FIRST] = 1
             state[TARGET] += 1
-        _clear(dist, label, head, touched, state)
+        clear_labels(dist, label, head, touched, state)
         state[SOURCE] += 1
         state[PHASE] = START
     return DONE
