@@ -237,12 +237,14 @@ class Vector:
 
     def _visit(self, index: np.ndarray, copy: Callable[[np.ndarray, np.ndarray, Any], None], *, change: bool) -> None:
         """Call ``copy`` once for each page that ``index`` touches, in the order of the pages."""
+        if not len(index):
+            return
         order: Any = slice(None)
         if len(index) > 1 and np.any(index[1:] < index[:-1]):
             order = np.argsort(index, kind="stable")
             index = index[order]
         number = index // PAGE
-        first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1]))) if len(index) else []
+        first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
         with self._pool.lock:
             for a, b in zip(first, [*first[1:], len(index)], strict=True):
                 if b < len(index):
