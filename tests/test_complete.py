@@ -112,7 +112,7 @@ def test_arcs_of_a_node_that_go_on_in_the_next_page_are_walked_too(tree):
             oracle.lay_out(frozen)
             grown = np.empty((leaves + 1, 3), np.int32)
             trees.grow_tree(leaves, 1.0, 0.0, 0, program.graph.arc_start, oracle._arcs.whole,
-                            *oracle._all_scratch[0].labels, grown)  # fmt: skip
+                            oracle._all_scratch[0].labels, grown)  # fmt: skip
             assert set(np.flatnonzero(grown[:, 0] >= 0)) == {0, *range(page + 1, leaves + 1)}
             return
         place = np.flatnonzero(program.graph.sources == page + 1)

@@ -6,6 +6,8 @@ held is final. That is exact, costs a few writes a label, and among paths of equ
 Each bucket is a doubly linked list through the labels, so a node moves to another bucket in constant time.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..kernels import inlined, kernel
@@ -17,9 +19,42 @@ NOWHERE = -1
 HOPS, PARENT, EDGE, BEFORE, AFTER, PLACE = range(6)
 LABEL_SIZE = 8
 
-# The queue's slots in the integer state of a search: the bucket under way, nodes that wait, nodes that have a label.
-BUCKET, QUEUED, TOUCHED = range(3)
-QUEUE_SLOTS = 3
+# Slots of the state: the bucket under way, nodes that wait, nodes that have a label. A search has the others.
+BUCKET, QUEUED, TOUCHED, QUEUE_SLOTS = range(4)
+STATE_SIZE = 16
+
+
+class Labels(NamedTuple):
+    """The labels of a search, and the queue through them; see `make_labels`.
+
+    Attributes
+    ----------
+    dist : float64[nodes]
+        Length of the path to each node; inf where there is none.
+    label : int32[nodes, LABEL_SIZE]
+    head : int32[2, BUCKETS]
+        First and last node of each bucket.
+    touched : int32[nodes]
+        The nodes that have a label.
+    state : int64[STATE_SIZE]
+    """
+
+    dist: np.ndarray
+    label: np.ndarray
+    head: np.ndarray
+    touched: np.ndarray
+    state: np.ndarray
+
+
+def make_labels(nodes: int) -> Labels:
+    """No labels yet, and an empty queue."""
+    return Labels(
+        dist=np.full(nodes, np.inf),
+        label=np.full((nodes, LABEL_SIZE), NOWHERE, np.int32),
+        head=np.full((2, BUCKETS), NOWHERE, np.int32),
+        touched=np.empty(nodes, np.int32),
+        state=np.zeros(STATE_SIZE, np.int64),
+    )
 
 
 @inlined
@@ -51,7 +86,7 @@ def link(node, bucket, label, head):
 
 @inlined
 def label_node(node, length, hop, via, edge, waits, scale, dist, label, head, touched, state):
-    """Give ``node`` a better label, and queue it if it may still be expanded."""
+    """Give ``node`` a better label, and queue it if it ``waits`` to be expanded."""
     if dist[node] == np.inf:
         touched[state[TOUCHED]] = node
         state[TOUCHED] += 1
@@ -80,9 +115,10 @@ def take_first(label, head, state):
 
 
 @kernel
-def clear_labels(dist, label, head, touched, state):
+def clear_labels(labels):
     """Forget every label and empty the queue, in time proportional to the nodes that were labelled."""
-    for k in range(state[TOUCHED]):
-        dist[touched[k]] = np.inf
-        label[touched[k], PLACE] = NOWHERE
-    head[:] = -1
+    for k in range(labels.state[TOUCHED]):
+        labels.dist[labels.touched[k]] = np.inf
+        labels.label[labels.touched[k], PLACE] = NOWHERE
+    labels.head[:] = NOWHERE
+    labels.state[:QUEUE_SLOTS] = 0

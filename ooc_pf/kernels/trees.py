@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..kernels import inlined, kernel
-from .paths import RELAXED, STATE_SIZE, next_page
+from .paths import next_page
 from .queue import BUCKETS, EDGE, HOPS, PARENT, QUEUED, TOUCHED, clear_labels, label_node, take_first
 from .ragged import mix_bits
 
@@ -15,14 +15,15 @@ def _noise(edge, seed):
 
 
 @kernel
-def grow_tree(root, radius, penalty, seed, arc_start, arcs, dist, label, head, touched, tree):
-    """Grow a shortest-path tree from ``root`` up to ``radius``, and clear the scratch again.
+def grow_tree(root, radius, penalty, seed, arc_start, arcs, labels, tree):
+    """Grow a shortest-path tree from ``root`` up to ``radius``, and clear the labels again.
 
     Each arc costs between one and two ``penalty`` more than its length: paths get short, and differ between seeds.
     ``tree`` (int32[nodes, 3]) receives hops, parent and parent edge; hops -1 where the tree does not reach. Returns how
     many arcs were looked at.
     """
-    state = np.zeros(STATE_SIZE, np.int64)
+    dist, label, head, touched, state = labels
+    relaxed = 0
     scale = BUCKETS / radius
     tree[:, 0] = -1
     label_node(root, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
@@ -33,18 +34,19 @@ def grow_tree(root, radius, penalty, seed, arc_start, arcs, dist, label, head, t
             if dist[node] + arcs[arc].length >= radius:
                 arc = next_page(arc)
                 continue
-            state[RELAXED] += 1
+            relaxed += 1
             far, edge = arcs[arc].node, arcs[arc].edge
             length = dist[node] + arcs[arc].length + penalty * (1.0 + _noise(edge, seed))
             if length < dist[far] and length < radius:
-                label_node(far, length, label[node, HOPS] + 1, node, edge, True, scale,
-                       dist, label, head, touched, state)  # fmt: skip
+                label_node(
+                    far, length, label[node, HOPS] + 1, node, edge, True, scale, dist, label, head, touched, state
+                )
             arc += 1
-    for k in range(state[TOUCHED]):
+    for k in range(labels.state[TOUCHED]):
         node = touched[k]
         tree[node, 0], tree[node, 1], tree[node, 2] = label[node, HOPS], label[node, PARENT], label[node, EDGE]
-    clear_labels(dist, label, head, touched, state)
-    return state[RELAXED]
+    clear_labels(labels)
+    return relaxed
 
 
 @inlined

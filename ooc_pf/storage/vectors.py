@@ -108,10 +108,14 @@ class Pool:
     def read(self, file: int, offset: int, count: int, dtype: np.dtype) -> np.ndarray:
         """Elements of a file; what was never written is zero."""
         values = np.zeros(count, dtype)
+        self.read_into(file, offset, values)
+        return values
+
+    def read_into(self, file: int, offset: int, values: np.ndarray) -> None:
+        """Fill ``values`` from a file; past its end they stay as they are."""
         got = os.preadv(self._files[file], [values.view(np.uint8)], offset)
         with self._lock:
             self.read_bytes += got
-        return values
 
     def expect(self, file: int, offset: int, size: int) -> None:
         """Say that so many bytes will be read next: the system fetches them meanwhile, into memory of its own."""
