@@ -16,7 +16,7 @@ from ..errors import BudgetError
 from ..kernels.paths import UNLIMITED
 from ..storage.vectors import Vector
 from .program import CycleProgram, nonnegative
-from .search import BLOCK_SOURCES, Found, Frozen, Places, all_sources, count_blocks
+from .search import BLOCK_SOURCES, Found, Frozen, Places, SearchRules, all_sources, count_blocks
 
 CERTIFY, HOT = "certify", "hot"
 CROWDED = 1.5  # times as many rows as a pass may take up are sifted at once
@@ -116,12 +116,12 @@ def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monito
             return find_by_trees(state)
         part = wave(state, stage)
         complete = len(part) == len(sources) and stage.hops == 0
-        rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": slack,
-                 "stop": monitor.stop}  # fmt: skip
+        rules = SearchRules(hops=stage.hops or UNLIMITED, keep_paths=settings["keep_paths"], slack=slack)
         address = generation() and (generation(), "y")
         with monitor.timed("oracle"), monitor.bar(stage.name, count_blocks(part)) as tick:
             point = nonnegative(state.y, state.pool) if complete else None
-            batches = oracle.find(freeze(state.program, state.y, address), part, tick=tick, **rules)
+            frozen = freeze(state.program, state.y, address)
+            batches = oracle.find(frozen, part, rules=rules, tick=tick, stop=monitor.stop)
             found, worst, cut = look(state.program, state.y, batches, settings["most_rows"], point)
         check_room(state, found.pairs)
         state.admit(found.pairs)

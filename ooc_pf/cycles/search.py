@@ -60,6 +60,25 @@ class Frozen:
 
 
 @dataclass(frozen=True)
+class SearchRules:
+    """How far a search goes, and what it keeps.
+
+    Attributes
+    ----------
+    hops : int
+        Paths have at most one arc more than this; `kernels.paths.UNLIMITED`: a complete search.
+    keep_paths : int
+        Rows for each closing edge at most, those of the shortest paths.
+    slack : float
+        Rows violated by no more than this are left out.
+    """
+
+    hops: int
+    keep_paths: int
+    slack: float
+
+
+@dataclass(frozen=True)
 class Found:
     """What a search from some sources found.
 
@@ -238,8 +257,9 @@ class NumbaOracle:
         for scratch in self._all_scratch:
             scratch.hold(self._arcs)
 
-    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+    def find(
+        self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
+    ) -> Iterator[Found]:
         """Search from the sources at ``places``, a batch at a time.
 
         ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
@@ -247,8 +267,7 @@ class NumbaOracle:
         self.lay_out(frozen)
 
         def search(*blocks: Places) -> list[Found | None]:
-            rules = {"hops": hops, "keep_paths": keep_paths, "slack": slack, "stop": stop}
-            return [self.search_block(frozen, block, **rules) if tick() else None for block in blocks]
+            return [self.search_block(frozen, block, rules=rules, stop=stop) if tick() else None for block in blocks]
 
         for part in batches(frozen, places):
             blocks = cut(part, BLOCK_SOURCES)
@@ -257,16 +276,15 @@ class NumbaOracle:
             tasks = [tuple(blocks[at : at + several]) for at in range(0, len(blocks), several)]
             yield join_or_stop([found for task in run_tasks(self._pool, search, tasks) for found in task])
 
-    def search_block(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
-                     stop: np.ndarray) -> Found | None:  # fmt: skip
+    def search_block(self, frozen: Frozen, places: Places, *, rules: SearchRules, stop: np.ndarray) -> Found | None:
         """What one block finds at the point laid out; None if it was stopped."""
         block = Block.read(frozen.graph, places)
         scratch = self._scratch.get()
         try:
-            found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
+            found = self._search(scratch, frozen, block, rules, stop)
             if found is None or frozen.known is None:
                 return found
-            more = self._discover(scratch, frozen, block, hops, slack)
+            more = self._discover(scratch, frozen, block, rules)
             return replace(Found.join([found, more]), peak=np.maximum(found.peak, more.peak))
         finally:
             self._scratch.put(scratch)
@@ -301,18 +319,23 @@ class NumbaOracle:
         found = Found.join(run_tasks(self._pool, _climb, calls))
         return replace(found, relaxed=sum(relaxed))
 
-    def _search(self, scratch, frozen, block, hops, keep_paths, slack, stop) -> Found | None:
+    def _search(
+        self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray
+    ) -> Found | None:
+        """The violated cycles of a block; None if it was stopped."""
         limit = frozen.limit(frozen.x(block.edge))
         need, reach = limit - self._arcs.shortest[block.node], np.empty(len(block.edge))
         closers = paths.Closers(block.sources, block.start, block.node, block.edge, limit, need, reach)
-        best = paths.make_best(keep_paths)
+        best = paths.make_best(rules.keep_paths)
         order = scratch.order(int(np.diff(block.start).max(initial=0)))
         state = scratch.labels.state
         state[:] = 0
         parts: list[tuple[np.ndarray, ...]] = []
         code = paths.FULL
         while code != paths.DONE:
-            code = paths.advance(closers, hops, slack, scratch.pages, scratch.labels, order, best, scratch.rows, stop)
+            code = paths.advance(
+                closers, rules.hops, rules.slack, scratch.pages, scratch.labels, order, best, scratch.rows, stop
+            )
             if code == paths.STOPPED:
                 return None
             if code >= 0:
@@ -330,9 +353,9 @@ class NumbaOracle:
         peak = block.peak(block.owner, limit - reach)
         return Found(Rows(start, entries), violation, peak, block.edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
 
-    def _discover(self, scratch, frozen, block, hops, slack) -> Found:
+    def _discover(self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules) -> Found:
         """The pairs without a variable that are closer than they may be."""
-        parts, done, most = [], 0, min(hops, paths.UNLIMITED - 1) + 1
+        parts, done, most = [], 0, min(rules.hops, paths.UNLIMITED - 1) + 1
         order = np.argsort(block.sources)
         known = pairs.Known(*frozen.known, scratch.mark)
         while done < len(block.sources):
@@ -340,7 +363,7 @@ class NumbaOracle:
             ends, reach = np.empty((room, 2), np.int32), np.empty(room)
             found = pairs.PairRows(ends, reach, scratch.rows.end, scratch.rows.entries)
             done, count, used, relaxed = pairs.discover(
-                block.sources, done, frozen.beyond - slack, most, known, self._arcs.start, self._arcs.whole,
+                block.sources, done, frozen.beyond - rules.slack, most, known, self._arcs.start, self._arcs.whole,
                 scratch.labels, found,
             )  # fmt: skip
             if done < len(block.sources) and count == 0:
