@@ -15,7 +15,7 @@ from scipy import sparse
 
 from .cycles.graph import build_graph
 from .cycles.inputs import read_edges
-from .cycles.search import BLOCK_SOURCES, Frozen, NumbaOracle, all_sources, cut
+from .cycles.search import BLOCK_SOURCES, Frozen, NumbaOracle, SearchRules, all_sources, cut
 from .engine.rows import Rows
 from .errors import InputError
 from .kernels.paths import UNLIMITED
@@ -288,9 +288,9 @@ def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_path
         frozen = Frozen(net, Vector.of(x), limit=lambda lengths: lengths)
         engine.lay_out(frozen)
         # Whoever runs the tasks asks between them whether to go on.
-        rules = {"hops": UNLIMITED, "keep_paths": keep_paths, "slack": 1e-15, "stop": np.zeros(1, np.uint8)}
+        rules, stop = SearchRules(hops=UNLIMITED, keep_paths=keep_paths, slack=1e-15), np.zeros(1, np.uint8)
         found: list[Task] = [
-            lambda block=block: _cycle_rows(engine.search_block(frozen, block, **rules).rows)
+            lambda block=block: _cycle_rows(engine.search_block(frozen, block, rules=rules, stop=stop).rows)
             for block in cut(all_sources(net), BLOCK_SOURCES)
         ]
         if nonnegative:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ooc_pf as pf
 from ooc_pf.cycles.inputs import Edges
 from ooc_pf.cycles.schedule import freeze
-from ooc_pf.cycles.search import Found, NumbaOracle, all_sources
+from ooc_pf.cycles.search import Found, NumbaOracle, SearchRules, all_sources
 from ooc_pf.engine.parallel import worker_pool
 from ooc_pf.engine.problem import State
 from ooc_pf.engine.rows import Rows
@@ -77,8 +77,8 @@ def test_search_finds_every_close_pair_once(seed):
     x = np.round(rng.random(len(u)), 1)
     with worker_pool(1, processes=False) as pool:
         batches = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, Vector.of(x)), all_sources(program.graph), hops=UNLIMITED, keep_paths=1,
-            slack=1e-9, tick=lambda: True, stop=np.zeros(1, np.uint8),
+            freeze(program, Vector.of(x)), all_sources(program.graph), rules=SearchRules(UNLIMITED, 1, 1e-9),
+            tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
         found = Found.join(list(batches))
     found = found.numbered(len(u))
@@ -112,11 +112,11 @@ def test_arcs_of_a_node_that_go_on_in_the_next_page_are_walked_too(tree):
             oracle.lay_out(frozen)
             grown = np.empty((leaves + 1, 3), np.int32)
             trees.grow_tree(leaves, 1.0, 0.0, 0, program.graph.arc_start, oracle._arcs.whole,
-                            *oracle._all_scratch[0].labels, grown)  # fmt: skip
+                            oracle._all_scratch[0].labels, grown)  # fmt: skip
             assert set(np.flatnonzero(grown[:, 0] >= 0)) == {0, *range(page + 1, leaves + 1)}
             return
         place = np.flatnonzero(program.graph.sources == page + 1)
-        found = Found.join(list(oracle.find(frozen, place, hops=UNLIMITED, keep_paths=1, slack=1e-9,
+        found = Found.join(list(oracle.find(frozen, place, rules=SearchRules(UNLIMITED, 1, 1e-9),
                                             tick=lambda: True, stop=np.zeros(1, np.uint8))))  # fmt: skip
     assert found.pairs.tolist() == [[page + 1, far] for far in range(page + 2, leaves + 1)]
 

@@ -118,7 +118,7 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     from ooc_pf.cycles.persist import load_edges, load_point, load_program
 
     from ooc_pf.cycles.schedule import freeze
-    from ooc_pf.cycles.search import Found, NumbaOracle, all_sources, cut
+    from ooc_pf.cycles.search import Found, NumbaOracle, SearchRules, all_sources, cut
     from ooc_pf.cycles.search_igraph import search_block_with_igraph
     from ooc_pf.engine.parallel import worker_pool
     from ooc_pf.kernels.paths import UNLIMITED
@@ -132,8 +132,8 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     _, y = load_point(place, program, Pool())
     with worker_pool(1, processes=False) as pool:
         batches = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, y), all_sources(program.graph), hops=UNLIMITED, keep_paths=1,
-            slack=1e-12, tick=lambda: True, stop=np.zeros(1, np.uint8),
+            freeze(program, y), all_sources(program.graph), rules=SearchRules(UNLIMITED, 1, 1e-12),
+            tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
         found = Found.join(list(batches))
     parts = [

@@ -23,7 +23,7 @@ from .graph import Graph
 from .inputs import Edges, load_edges
 from .program import CycleProgram, MakeProgram, nonnegative
 from .schedule import freeze, look
-from .search import NO_PAIRS, Found, NumbaOracle, all_sources
+from .search import NO_PAIRS, Found, NumbaOracle, SearchRules, all_sources
 from .search_igraph import IgraphOracle
 from .stored import load_point, load_program
 
@@ -131,10 +131,10 @@ class _Check:
                 if processes
                 else NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             )
-            rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True,
-                     "stop": np.zeros(1, np.uint8)}  # fmt: skip
+            rules, stop = SearchRules(hops=UNLIMITED, keep_paths=1, slack=program.slack), np.zeros(1, np.uint8)
             closed = nonnegative(point, self.pool)
-            unlisted = _Unlisted(program, engine.find(frozen, all_sources(program.graph), **rules))
+            batches = engine.find(frozen, all_sources(program.graph), rules=rules, tick=lambda: True, stop=stop)
+            unlisted = _Unlisted(program, batches)
             _, worst, _ = look(program, point, unlisted.taken_out(), 0, closed)
         return program.value(point) + unlisted.price, max(below, worst)
 

@@ -27,7 +27,7 @@ from ..storage.workspace import Workspace
 from . import settings as numbers
 from .point import CyclePoint
 from .program import CycleProgram, nonnegative
-from .search import Found, Frozen, Places, all_sources, count_blocks
+from .search import Found, Frozen, Places, SearchRules, all_sources, count_blocks
 from .settings import CERTIFY, HOT, Settings, Stage
 
 
@@ -184,15 +184,8 @@ class CycleSchedule:
         with self.monitor.timed("oracle"), self.monitor.bar(stage.name, count_blocks(part)) as tick:
             point = nonnegative(iterate.y, iterate.pool) if complete else None
             frozen = freeze(iterate.program, iterate.y, self._address())
-            batches = self.oracle.find(
-                frozen,
-                part,
-                hops=stage.hops or UNLIMITED,
-                keep_paths=self.settings.keep_paths,
-                slack=self.program.slack,
-                tick=tick,
-                stop=self.monitor.stop,
-            )
+            rules = SearchRules(stage.hops or UNLIMITED, self.settings.keep_paths, self.program.slack)
+            batches = self.oracle.find(frozen, part, rules=rules, tick=tick, stop=self.monitor.stop)
             found, worst, cut = look(iterate.program, iterate.y, batches, self.settings.most_rows, point)
         self._check_room(iterate, found.pairs)
         iterate.admit(found.pairs)

@@ -25,7 +25,7 @@ from ..storage.objectstore import Mirror, is_url, local_copy
 from ..storage.vectors import Pool, read_vector
 from ..storage.workspace import EDGES, GRAPH, Workspace
 from .graph import Graph, group_by, with_pairs
-from .search import BLOCK_SOURCES, Found, Frozen, NumbaOracle, Places, batches, count_blocks, cut
+from .search import BLOCK_SOURCES, Found, Frozen, NumbaOracle, Places, SearchRules, batches, count_blocks, cut
 
 TASK_BLOCKS = 4
 
@@ -62,8 +62,9 @@ class ClusterOracle:
         self._workspace, self._rule, self._client, self._budget = workspace, limit_rule, client, budget
         self.find_by_trees = here.find_by_trees
 
-    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+    def find(
+        self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
+    ) -> Iterator[Found]:
         """Search from the sources at ``places``, a batch at a time; ``stop`` acts between batches."""
         group, name = frozen.address
         point = Address(self._workspace.address, str(group.relative_to(self._workspace.path)), name,
@@ -72,7 +73,7 @@ class ClusterOracle:
             if not all([tick() for _ in range(count_blocks(batch))]):
                 raise SearchStopped
             parts = cut(batch, TASK_BLOCKS * BLOCK_SOURCES)
-            calls = [(point, part, hops, keep_paths, slack) for part in parts]
+            calls = [(point, part, rules) for part in parts]
             yield Found.join(run_tasks(self._client, search_places, calls))
 
 
@@ -122,12 +123,12 @@ _ONE_TASK = threading.Lock()
 _desk: tuple[Any, Desk] | None = None
 
 
-def search_places(at: Address, places: Places, hops: int, keep_paths: int, slack: float) -> Found:
+def search_places(at: Address, places: Places, rules: SearchRules) -> Found:
     """Search from the sources at ``places``, given addresses alone; safe to run twice.
 
     A process searches one point at a time, whatever threads it has: for speed, have processes of one thread.
     """
-    rules = {"hops": hops, "keep_paths": keep_paths, "slack": slack, "stop": np.zeros(1, np.uint8)}
+    stop = np.zeros(1, np.uint8)
     with _ONE_TASK:
         root = local_copy(at.home)
         if is_url(at.home) and not (root / at.group).exists():
@@ -135,7 +136,8 @@ def search_places(at: Address, places: Places, hops: int, keep_paths: int, slack
         desk, point = _desk_at(root / GRAPH, at.vectors, at.slots), root / at.group
         frozen = desk.look_at((_mark(point), at.name, at.rule), point, at.name, at.rule)
         # Block by block, as threads do: it decides the order of what is found.
-        return Found.join([desk.oracle.search_block(frozen, block, **rules) for block in cut(places, BLOCK_SOURCES)])
+        blocks = cut(places, BLOCK_SOURCES)
+        return Found.join([desk.oracle.search_block(frozen, block, rules=rules, stop=stop) for block in blocks])
 
 
 def _desk_at(group: Path, vectors: int | None, slots: int | None) -> Desk:

@@ -108,10 +108,14 @@ class Pool:
     def read(self, file: int, offset: int, count: int, dtype: np.dtype) -> np.ndarray:
         """Elements of a file; what was never written is zero."""
         values = np.zeros(count, dtype)
+        self.read_into(file, offset, values)
+        return values
+
+    def read_into(self, file: int, offset: int, values: np.ndarray) -> None:
+        """Fill ``values`` from a file; past its end they stay as they are."""
         got = os.preadv(self._files[file], [values.view(np.uint8)], offset)
         with self._lock:
             self.read_bytes += got
-        return values
 
     def expect(self, file: int, offset: int, size: int) -> None:
         """Say that so many bytes will be read next: the system fetches them meanwhile, into memory of its own."""
@@ -237,12 +241,14 @@ class Vector:
 
     def _visit(self, index: np.ndarray, copy: Callable[[np.ndarray, np.ndarray, Any], None], *, change: bool) -> None:
         """Call ``copy`` once for each page that ``index`` touches, in the order of the pages."""
+        if not len(index):
+            return
         order: Any = slice(None)
         if len(index) > 1 and np.any(index[1:] < index[:-1]):
             order = np.argsort(index, kind="stable")
             index = index[order]
         number = index // PAGE
-        first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1]))) if len(index) else []
+        first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
         with self._pool.lock:
             for a, b in zip(first, [*first[1:], len(index)], strict=True):
                 if b < len(index):
