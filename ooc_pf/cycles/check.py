@@ -28,8 +28,9 @@ from .search_igraph import IgraphOracle
 from .stored import load_point, load_program
 
 
-def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None,
-                  memory: Any) -> dict[str, Any]:  # fmt: skip
+def verify_cycles(
+    workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None, memory: Any
+) -> dict[str, Any]:
     """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
 
     Reading a chunk checks its checksum. The rows must be cycles of the graph, y must follow from the targets and the
@@ -54,8 +55,9 @@ class _Check:
         facts, options = workspace.manifest["graph"], workspace.manifest["problem"]["options"]
         self.external = bool(options["external"])
         options = {**options, "oracle": oracle, "external": self.external and oracle == "numba"}
-        self.budget = share_out(memory, nodes=facts["nodes"], edges=facts["edges"], workers=self.workers,
-                                options=options)  # fmt: skip
+        self.budget = share_out(
+            memory, nodes=facts["nodes"], edges=facts["edges"], workers=self.workers, options=options
+        )
         self.pool = Pool(self.budget.vectors, folder)
 
     def report(self) -> dict[str, Any]:
@@ -103,8 +105,9 @@ class _Check:
             again = self.make(edges, None, None, self.pool).graph
             return all(_same(getattr(stored, name), getattr(again, name)) for name in vars(again))
         folder, signed = self.folder / "graph", self.workspace.manifest["graph"]["kind"] == "signed"
-        build_external_graph(folder, edges.u, edges.v, edges.value, edges.nodes, signed=signed,
-                             memory=self.budget.build)  # fmt: skip
+        build_external_graph(
+            folder, edges.u, edges.v, edges.value, edges.nodes, signed=signed, memory=self.budget.build
+        )
         parts = (
             (read_parts(self.workspace.graph, field.name), read_parts(folder, field.name)) for field in fields(Graph)
         )
@@ -153,8 +156,14 @@ class _Unlisted:
             if not listed.all():
                 self.price += self._program.price_unlisted(self._program.within(found.reach[~listed]))
             none = np.empty(0)
-            yield replace(found, rows=Rows.empty(), violation=none, pairs=NO_PAIRS, edge=found.edge[listed],
-                          reach=found.reach[listed])  # fmt: skip
+            yield replace(
+                found,
+                rows=Rows.empty(),
+                violation=none,
+                pairs=NO_PAIRS,
+                edge=found.edge[listed],
+                reach=found.reach[listed],
+            )
 
 
 def _same(one: np.ndarray | Vector, other: np.ndarray | Vector) -> bool:

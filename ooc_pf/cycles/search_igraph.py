@@ -12,8 +12,9 @@ from ..engine.parallel import run_tasks
 from ..engine.rows import Rows
 from ..errors import SearchStopped
 from ..storage.arrays import read_array
+from . import settings
 from .graph import Graph, with_pairs
-from .search import BLOCK_SOURCES, Block, Found, Frozen, Places, SearchRules, batches, count_blocks, cut, join_or_stop
+from .search import Block, Found, Frozen, Places, SearchRules, batches, count_blocks, cut, join_or_stop
 
 
 class IgraphOracle:
@@ -33,7 +34,7 @@ class IgraphOracle:
             if not all([tick() for _ in range(count_blocks(part))]):
                 raise SearchStopped
             rule = (*self._rule, frozen.beyond)
-            blocks = cut(part, BLOCK_SOURCES)
+            blocks = cut(part, settings.BLOCK_SOURCES)
             calls = [(str(self._group), *map(str, frozen.address), rule, block, rules.slack) for block in blocks]
             if self._pool is None:
                 yield join_or_stop([search_block_with_igraph(*call) for call in calls])

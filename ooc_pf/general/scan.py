@@ -65,8 +65,16 @@ class Scanner:
     domain: tuple[float, float] = (-np.inf, np.inf)
     interior: np.ndarray | None = None
 
-    def scan(self, tasks: Iterable[Callable[[], Rows]], first: int, x: np.ndarray, *, known: np.ndarray,
-             keep: bool, tick: Callable[[], bool]) -> tuple[Scanned, int]:  # fmt: skip
+    def scan(
+        self,
+        tasks: Iterable[Callable[[], Rows]],
+        first: int,
+        x: np.ndarray,
+        *,
+        known: np.ndarray,
+        keep: bool,
+        tick: Callable[[], bool],
+    ) -> tuple[Scanned, int]:
         """What is violated at x, from task ``first`` on, and the task to go on with: 0 after the last.
 
         Rows with a key in ``known``, which is sorted, are taken whether violated or not. Without ``keep`` all tasks are

@@ -68,10 +68,16 @@ def clustering_program(gamma: float | None, base: float | None = None) -> MakePr
             graph = graph or build_complete_graph(*ends.T, edges.nodes, passable=attractive)
         graph = graph or _signed_graph(edges)
         program = CycleProgram(
-            target=Vector.constant(size, -gamma / 2.0), inverse=inverse, closing=-1.0, rhs=-1.0, graph=graph,
+            target=Vector.constant(size, -gamma / 2.0),
+            inverse=inverse,
+            closing=-1.0,
+            rhs=-1.0,
+            graph=graph,
             offset=gamma / 4.0 * sum(float(np.abs(part).sum()) for _, part in edges.value.spans()),
-            magnitude=gamma / 2.0, pairs=pairs, step=-gamma / 2.0 if linear else None,
-        )  # fmt: skip
+            magnitude=gamma / 2.0,
+            pairs=pairs,
+            step=-gamma / 2.0 if linear else None,
+        )
         return program.with_pairs(np.empty((0, 2), np.int32)) if pairs else program
 
     return make
@@ -196,8 +202,9 @@ def _clusters(edges: Edges, iterate: CyclePoint, x: Vector, options: Options) ->
     u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
     loads = [load for _, load in iterate.program.cost_and_load(iterate.y, 1.0)]
     reduced = value - np.sign(value) * np.concatenate(loads or [np.empty(0)])[: len(value)]
-    return round_clusters(u, v, value, x.whole, edges.nodes, base=options["base"], seed=options["seed"],
-                          reduced=reduced)  # fmt: skip
+    return round_clusters(
+        u, v, value, x.whole, edges.nodes, base=options["base"], seed=options["seed"], reduced=reduced
+    )
 
 
 def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, float]:

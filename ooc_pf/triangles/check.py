@@ -14,7 +14,7 @@ from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .build import divide_memory
 from .inputs import check_ends, read_stored
-from .program import Crew, TableIterate, TableProgram, add_loads, close_tiles
+from .program import TableIterate, TableProgram, Workers, add_loads, close_tiles
 from .store import TriangleStore
 from .stored import held_tiling, load_iterate, load_program
 from .tiles import Tiles
@@ -43,7 +43,7 @@ def verify_table(workspace: Workspace, *, oracle: str, workers: int | None, memo
 def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> dict[str, Any]:
     manifest, tiling = workspace.manifest, held_tiling(workspace)
     check_ends(workspace, tiling)
-    program = load_program(workspace, tiling, pool, Crew())
+    program = load_program(workspace, tiling, pool, Workers())
     iterate = load_iterate(workspace, program)
     rows = TriangleStore(tiling, budget.rows, pool).read(workspace.generation / "rows")
     drift = _drift(program, iterate, rows)
@@ -83,7 +83,7 @@ def _violation(program: TableProgram, point: Tiles, oracle: str) -> float:
         x = point.read(*span)
         worst = max(worst, float(np.abs(program.clip(x, span) - x).max(initial=0.0)))
     if oracle == "numba":
-        closure = close_tiles(program.new_tiles().copy_from(point), Crew())
+        closure = close_tiles(program.new_tiles().copy_from(point), Workers())
         return max(worst, *(float((point.read(*s) - closure.read(*s)).max(initial=0.0)) for s in point.passes()), 0.0)
     x = point.square()
     for line in x:

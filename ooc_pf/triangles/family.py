@@ -32,7 +32,7 @@ from .inputs import (
     read_stored,
     unfold,
 )
-from .program import Crew, TableIterate, TableProgram
+from .program import TableIterate, TableProgram, Workers
 from .schedule import TablePlan, TableSchedule, TableState, first_plan
 from .settings import Settings
 from .store import TriangleStore, as_row_block, read_rows
@@ -128,7 +128,7 @@ class TableFamily:
     def build(self, data: TableData, options: Options, session: Session) -> TableProgram:
         tiling = _tiling(data.nodes, options)
         distances = read_distances(data.table, tiling)
-        return build_program(tiling, session.pool, distances, data.stripes(tiling), _crew(session))
+        return build_program(tiling, session.pool, distances, data.stripes(tiling), _workers(session))
 
     def lay_out(self, data: TableData, options: Options, session: Session) -> TableProgram:
         workspace, tiling = session.workspace, _tiling(data.nodes, options)
@@ -147,7 +147,7 @@ class TableFamily:
 
     def load(self, data: TableData, options: Options, session: Session) -> TableProgram:
         assert session.workspace is not None
-        return load_program(session.workspace, _tiling(data.nodes, options), session.pool, _crew(session))
+        return load_program(session.workspace, _tiling(data.nodes, options), session.pool, _workers(session))
 
     def start(self, program: TableProgram, options: Options, pool: Pool) -> tuple[TableIterate, TablePlan]:
         return program.start(), first_plan(program, Settings(**options["settings"]))
@@ -174,8 +174,8 @@ class TableFamily:
         state.rows.write(group / "rows")
 
     def problem(self, program: TableProgram, options: Options, session: Session) -> TableSchedule:
-        crew = Crew(_crew(session).pool, session.monitor.stop)
-        return TableSchedule(program, session.monitor, Settings(**options["settings"]), options["tol"], crew)
+        workers = Workers(_workers(session).pool, session.monitor.stop)
+        return TableSchedule(program, session.monitor, Settings(**options["settings"]), options["tol"], workers)
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
@@ -197,9 +197,9 @@ def _tiling(nodes: int, options: Options) -> Tiling:
     return Tiling(nodes, options["settings"]["side"])
 
 
-def _crew(session: Session) -> Crew:
+def _workers(session: Session) -> Workers:
     """Workers that nothing stops; one worker is the caller."""
-    return Crew(session.threads if session.workers > 1 else None)
+    return Workers(session.threads if session.workers > 1 else None)
 
 
 def _upper_parts(stripes: Stripes) -> Iterator[np.ndarray]:

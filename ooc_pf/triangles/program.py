@@ -159,14 +159,19 @@ def close_block(block: Block, *changed: tuple[Tiles | None, np.ndarray]) -> None
 
 
 @dataclass(frozen=True)
-class Crew:
-    """Who visits blocks: workers, or without a pool the caller. ``stop`` (uint8[1]), once set, sends them home."""
+class Workers:
+    """Who visits blocks: the threads of a pool, or without one the caller. ``stop`` (uint8[1]), once set, ends it."""
 
     pool: Executor | None = None
     stop: np.ndarray = field(default_factory=lambda: np.zeros(1, np.uint8))
 
-    def visit(self, tiling: Tiling, task: Callable[[int, Block], Any], tick: Callable[[], Any] = lambda: None,
-              short: Callable[[range], bool] = lambda own: False) -> Iterator[Any]:  # fmt: skip
+    def visit(
+        self,
+        tiling: Tiling,
+        task: Callable[[int, Block], Any],
+        tick: Callable[[], Any] = lambda: None,
+        short: Callable[[range], bool] = lambda own: False,
+    ) -> Iterator[Any]:
         """Results of ``task(number, block)``, the blocks of a round side by side, the rounds one after the other.
 
         A block is visited or not, so whatever the tasks keep together stays together when SearchStopped is raised.
@@ -187,7 +192,7 @@ class Crew:
             tick()
 
 
-def close_tiles(point: Tiles, crew: Crew, tick: Callable[[], Any] = lambda: None) -> Tiles:
+def close_tiles(point: Tiles, workers: Workers, tick: Callable[[], Any] = lambda: None) -> Tiles:
     """Shorten sides until every triangle holds: what is left is the largest metric below ``point``."""
 
     def task(at: int, block: Block) -> int:
@@ -197,7 +202,7 @@ def close_tiles(point: Tiles, crew: Crew, tick: Callable[[], Any] = lambda: None
             close_block(block, (point, x))
         return shortened
 
-    while sum(crew.visit(point.tiling, task, tick)):
+    while sum(workers.visit(point.tiling, task, tick)):
         pass
     return point
 

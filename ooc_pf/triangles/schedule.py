@@ -18,7 +18,7 @@ from ..engine.problem import Pass, State, Swept, Turn
 from ..errors import SearchStopped
 from ..kernels.triangles import scan_triples
 from . import settings as numbers
-from .program import Crew, TableIterate, TableProgram, close_block, close_tiles, open_block, raise_to_limits
+from .program import TableIterate, TableProgram, Workers, close_block, close_tiles, open_block, raise_to_limits
 from .settings import Settings
 from .store import TriangleRows, TriangleStore
 from .sweeps import extrapolate, sweep_once
@@ -82,7 +82,7 @@ class TableSchedule:
     monitor: Monitor
     settings: Settings
     tol: float
-    crew: Crew
+    workers: Workers
 
     @property
     def triangles(self) -> int:
@@ -104,7 +104,7 @@ class TableSchedule:
         point = program.new_tiles()
         for span in point.passes():
             point.write(span[0], program.clip(iterate.y(span), span))
-        close_tiles(point, self.crew, tick)
+        close_tiles(point, self.workers, tick)
         squares = []
         for span in point.passes():
             far = program.clip(iterate.y(span), span) - point.read(*span)
@@ -130,7 +130,7 @@ class TableSchedule:
             state.rows.put(at, TriangleRows(*kept))
             return found, totals
 
-        parts = list(self.crew.visit(program.tiling, task, tick))
+        parts = list(self.workers.visit(program.tiling, task, tick))
         worst = max((float(totals[0]) for _, totals in parts), default=0.0)
         norm = math.sqrt(math.fsum(totals[1] for _, totals in parts))
         return Scan(sum(found for found, _ in parts), worst, None, self.triangles, norm=norm)
@@ -141,7 +141,7 @@ class TableSchedule:
         done, taken, residual = 0, 0, math.inf
         while done < self.settings.sweeps and residual > settled:
             step = done % depth if slow else None
-            residual = sweep_once(self.program, state.point, state.rows, self.crew, step)
+            residual = sweep_once(self.program, state.point, state.rows, self.workers, step)
             done += 1
             if slow and done % depth == 0:
                 taken += self._extrapolate(state)
@@ -149,7 +149,7 @@ class TableSchedule:
         return Swept(done, done * len(state.rows), more, residual)
 
     def _extrapolate(self, state: TableState) -> bool:
-        point, stride = extrapolate(self.program, state.point, state.rows, self.crew, state.plan.stride)
+        point, stride = extrapolate(self.program, state.point, state.rows, self.workers, state.plan.stride)
         state.plan = replace(state.plan, stride=stride)
         if point is None:
             return False

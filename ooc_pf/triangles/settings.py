@@ -7,6 +7,8 @@ read as ``settings.NAME``, so that a test can set them.
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..storage.memory import MIB
+
 ENGINE = "dense"  # what manifests call this family
 
 
@@ -56,6 +58,10 @@ STRICTER = 0.1  # that, after every attempt to certify that came too early, time
 # -- costs time only ------------------------------------------------------------------------------------------------
 
 FEW_ROWS = 20_000  # of a round of blocks: handing out fewer costs more than it brings
+
+# Bytes, for sharing out a budget; STRIPES are matrices of the lines of one tile.
+FOR_ALL, LEAST_ROWS, STRIPES = 32 * MIB, 16 * MIB, 12
+FOR_EACH_RESIDENT, FOR_EACH_VISITOR = 4 * MIB, 16 * MIB  # of a worker, with whole matrices and with tiles at hand
 
 # -- rounding -------------------------------------------------------------------------------------------------------
 

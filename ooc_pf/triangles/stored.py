@@ -4,7 +4,7 @@ from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .build import build_program
 from .inputs import read_stored
-from .program import Crew, TableIterate, TableProgram
+from .program import TableIterate, TableProgram, Workers
 from .settings import ENGINE
 from .tiles import Tiling
 
@@ -28,13 +28,13 @@ def held_tiling(workspace: Workspace) -> Tiling:
     return Tiling(workspace.manifest["graph"]["nodes"], workspace.manifest["problem"]["options"]["settings"]["side"])
 
 
-def load_program(workspace: Workspace, tiling: Tiling, pool: Pool, crew: Crew) -> TableProgram:
+def load_program(workspace: Workspace, tiling: Tiling, pool: Pool, workers: Workers) -> TableProgram:
     """The program a workspace was prepared for."""
     extras = {
         name: read_stored(workspace.graph, file, tiling) if (workspace.graph / file).exists() else None
         for name, file in FILES.items()
     }
-    return build_program(tiling, pool, read_stored(workspace.edges, "value", tiling), extras, crew)
+    return build_program(tiling, pool, read_stored(workspace.edges, "value", tiling), extras, workers)
 
 
 def load_iterate(workspace: Workspace, program: TableProgram) -> TableIterate:

@@ -10,12 +10,14 @@ import numpy as np
 from ..engine.sweeps import best_mixture
 from ..kernels.triangles import add_triangle_load, gram_of_steps, mix_trail, sweep_triples
 from . import settings
-from .program import Crew, TableIterate, TableProgram, close_block, open_block
+from .program import TableIterate, TableProgram, Workers, close_block, open_block
 from .store import TriangleStore
 from .tiles import Block, Tiles
 
 
-def sweep_once(program: TableProgram, point: TableIterate, store: TriangleStore, crew: Crew, step: int | None) -> float:
+def sweep_once(
+    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, step: int | None
+) -> float:
     """Project onto every remembered row; returns the largest correction.
 
     ``step`` counts the sweeps that will be extrapolated, from 0 on; their duals are kept as a trail.
@@ -37,7 +39,7 @@ def sweep_once(program: TableProgram, point: TableIterate, store: TriangleStore,
         store.put(at, rows)
         return largest
 
-    return max(crew.visit(program.tiling, task, short=few_rows(store)), default=0.0)
+    return max(workers.visit(program.tiling, task, short=few_rows(store)), default=0.0)
 
 
 def few_rows(store: TriangleStore) -> Callable[[range], bool]:
@@ -46,7 +48,7 @@ def few_rows(store: TriangleStore) -> Callable[[range], bool]:
 
 
 def extrapolate(
-    program: TableProgram, point: TableIterate, store: TriangleStore, crew: Crew, stride: float
+    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, stride: float
 ) -> tuple[TableIterate | None, float]:
     """Take a combination of the last duals if it raises the bound; returns the point there, and the next stride.
 
@@ -54,13 +56,13 @@ def extrapolate(
     them is zero, have no such combination. Then ``stride`` times the last step is tried, more each time it helps.
     """
     depth = settings.TRAIL
-    grams = crew.visit(program.tiling, lambda at, _: gram_of_steps(store.get(at).trail))
+    grams = workers.visit(program.tiling, lambda at, _: gram_of_steps(store.get(at).trail))
     best = best_mixture(sum(grams, np.zeros((depth, depth))))
-    taken = None if best is None else _take(program, point, store, crew, best)
+    taken = None if best is None else _take(program, point, store, workers, best)
     if taken is None:
         ahead = np.zeros(depth)
         ahead[-2:] = -stride, 1.0 + stride
-        taken = _take(program, point, store, crew, ahead)
+        taken = _take(program, point, store, workers, ahead)
         stride = settings.STRIDE if taken is None else settings.STRIDE_GROWTH * stride
     for at in range(len(program.tiling.blocks)):
         store.put(at, store.get(at).with_trail(0))
@@ -68,10 +70,10 @@ def extrapolate(
 
 
 def _take(
-    program: TableProgram, point: TableIterate, store: TriangleStore, crew: Crew, mixture: np.ndarray
+    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, mixture: np.ndarray
 ) -> TableIterate | None:
     """Go to the combined duals if they are worth more; None if they are not."""
-    better = _rebuild(program, store, crew, mixture)
+    better = _rebuild(program, store, workers, mixture)
     if program.gain(better, point) <= 0.0:
         better.close()
         return None
@@ -83,7 +85,7 @@ def _take(
     return better
 
 
-def _rebuild(program: TableProgram, store: TriangleStore, crew: Crew, mixture: np.ndarray) -> TableIterate:
+def _rebuild(program: TableProgram, store: TriangleStore, workers: Workers, mixture: np.ndarray) -> TableIterate:
     """The iterate that belongs to the combined duals, which are left in ``trail[0]``."""
     load = program.new_tiles()
 
@@ -95,7 +97,7 @@ def _rebuild(program: TableProgram, store: TriangleStore, crew: Crew, mixture: n
         close_block(block, (load, values))
         store.put(at, rows)
 
-    for _ in crew.visit(program.tiling, task):
+    for _ in workers.visit(program.tiling, task):
         pass
     return iterate_of(program, load)
 
