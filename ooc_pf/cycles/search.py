@@ -6,7 +6,7 @@ name different ones.
 
 import itertools
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,12 +20,12 @@ from ..kernels import pairs, paths, trees
 from ..storage.vectors import Pool, Vector
 from .arcs import Arcs, Scratch
 from .budget import BATCH_PAIRS
+from .found import NO_PAIRS, Found, pair_number
 from .graph import Graph
 
 BLOCK_SOURCES = 32
 BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14
 TASKS_EACH = 16  # for each worker, of a batch
-NO_PAIRS = np.empty((0, 2), np.int32)
 
 
 @dataclass(frozen=True)
@@ -76,79 +76,6 @@ class SearchRules:
     hops: int
     keep_paths: int
     slack: float
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search from some sources found.
-
-    Attributes
-    ----------
-    rows : Rows
-        Violated rows; ``violation`` tells by how much.
-    peak : float64[sources]
-        The largest violation from each source, in the order they were searched.
-    edge, reach : int32 array, float64 array
-        The closing edges that were looked at, and ``min(limit, distance)`` of each.
-    pairs : int32[new, 2]
-        Pairs of a complete graph that need a variable. Until they have one, pair k goes by the edge number -1 - k.
-    relaxed : int
-        Arcs looked at.
-    """
-
-    rows: Rows
-    violation: np.ndarray
-    peak: np.ndarray
-    edge: np.ndarray
-    reach: np.ndarray
-    pairs: np.ndarray
-    relaxed: int
-
-    @classmethod
-    def join(cls, parts: Sequence["Found"]) -> "Found":
-        if not parts:
-            return cls(Rows.empty(), np.empty(0), np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
-        before = np.cumsum([0, *(len(part.pairs) for part in parts)])
-        rows = [Rows(part.rows.start, _behind(part.rows.edges, k)) for part, k in zip(parts, before)]
-        return cls(
-            Rows.join(rows),
-            np.concatenate([part.violation for part in parts]),
-            np.concatenate([part.peak for part in parts]),
-            np.concatenate([_behind(part.edge, k) for part, k in zip(parts, before)]),
-            np.concatenate([part.reach for part in parts]),
-            np.concatenate([part.pairs for part in parts]),
-            sum(part.relaxed for part in parts),
-        )
-
-    def worst_rows(self, count: int) -> "Found":
-        """The same with so many of its rows at most, the most violated ones, and of the new pairs those in them.
-
-        Nothing must be here about closing edges but the new pairs.
-        """
-        if len(self.rows) <= count:
-            return self
-        keep = np.zeros(len(self.rows), bool)
-        keep[np.argsort(-self.violation, kind="stable")[:count]] = True
-        rows = self.rows.select(keep)
-        edges, new, wanted = rows.edges.copy(), rows.edges < 0, np.zeros(len(self.pairs), bool)
-        wanted[-1 - edges[new]] = True
-        edges[new] = -np.cumsum(wanted)[-1 - edges[new]]
-        return replace(self, rows=Rows(rows.start, edges), violation=self.violation[keep], pairs=self.pairs[wanted],
-                       edge=-1 - np.arange(wanted.sum(), dtype=np.int32), reach=self.reach[wanted])  # fmt: skip
-
-    def numbered(self, edges: int) -> "Found":
-        """The same, with the new pairs numbered as edges from ``edges`` on."""
-        rows = Rows(self.rows.start, _numbered(self.rows.edges, edges))
-        return replace(self, rows=rows, edge=_numbered(self.edge, edges))
-
-
-def _behind(edge: np.ndarray, before: int) -> np.ndarray:
-    """Edge numbers in which the new pairs come after ``before`` others."""
-    return edge if before == 0 else np.where(edge < 0, edge - np.int32(before), edge)
-
-
-def _numbered(edge: np.ndarray, edges: int) -> np.ndarray:
-    return np.where(edge < 0, np.int32(edges - 1) - edge, edge)
 
 
 # Which sources to search from: their places in ``graph.sources``.
@@ -370,7 +297,7 @@ class NumbaOracle:
                 scratch.grow_rows()
             start = np.concatenate(([0], found.end[:count]))
             rows = Rows(start, found.entries[:used].copy())
-            edge = -1 - np.arange(count, dtype=np.int32)
+            edge = pair_number(np.arange(count, dtype=np.int32))
             gap = frozen.beyond - reach[:count]
             owner = order[np.searchsorted(block.sources, ends[:count, 0], sorter=order)]
             parts.append(Found(rows, gap, block.peak(owner, gap), edge, reach[:count], ends[:count], relaxed))
