@@ -17,10 +17,13 @@ def parse_memory(memory: int | float | str | None) -> int | None:
     if memory is None:
         return None
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+]?[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(memory), re.IGNORECASE)
+    wrong = InputError(f"memory {memory!r} is not a size; write it like '500MB', '2GiB' or 1000000000")
+    if found is None:
+        raise wrong
     try:
         size = int(float(found[1]) * _UNITS[found[2].upper()])
-    except (TypeError, ValueError, KeyError):
-        raise InputError(f"memory {memory!r} is not a size; write it like '500MB', '2GiB' or 1000000000") from None
+    except (ValueError, KeyError, OverflowError):
+        raise wrong from None
     if size <= 0:
         raise InputError(f"memory {memory!r} must be positive")
     return size
