@@ -1,6 +1,6 @@
 """Find violated cycles: one frozen point, blocks of sources, bounded searches in threads.
 
-`igraph_oracle` is the second, independent engine. Both say the same of every edge; where shortest paths tie they may
+`search_igraph` is the second, independent engine. Both say the same of every edge; where shortest paths tie they may
 name different ones.
 """
 
@@ -23,9 +23,9 @@ from .budget import BATCH_PAIRS
 from .found import NO_PAIRS, Found, pair_number
 from .graph import Graph
 
-BLOCK_SOURCES = 32
-BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14
-TASKS_EACH = 16  # for each worker, of a batch
+BLOCK_SOURCES = 32  # shapes the bits: it decides the order of what is found
+BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14  # shape the bits where more rows are found than a pass may keep
+TASKS_EACH = 16  # for each worker, of a batch; costs time only
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,7 @@ class Block:
 
     @classmethod
     def read(cls, graph: Graph, places: Places) -> "Block":
+        """The sources at ``places``."""
         at = np.asarray(places)
         first, last = graph.closer_start[at], graph.closer_start[at + 1]
         start = np.concatenate(([0], np.cumsum(last - first)))
@@ -145,6 +146,7 @@ class Block:
 
 
 def _joined(vector: Vector, spans: list[tuple[int, int]]) -> np.ndarray:
+    """The values of some spans of a vector, one behind the other."""
     return np.concatenate([np.empty(0, vector.dtype), *(vector.read(int(a), int(b)) for a, b in spans)])
 
 
@@ -166,8 +168,14 @@ class NumbaOracle:
         Pages of arcs that each worker may hold, which then come from the files of ``pages``; None: arcs are whole.
     """
 
-    def __init__(self, graph: Graph, pool: Executor | None, workers: int, slots: int | None = None,
-                 pages: Pool | None = None):  # fmt: skip
+    def __init__(
+        self,
+        graph: Graph,
+        pool: Executor | None,
+        workers: int,
+        slots: int | None = None,
+        pages: Pool | None = None,
+    ):
         self._pool = pool
         self._pages = None if slots is None else pages
         self._arcs: Arcs | None = None
@@ -216,8 +224,9 @@ class NumbaOracle:
         finally:
             self._scratch.put(scratch)
 
-    def find_by_trees(self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float,
-                      tick: Callable[[], bool]) -> Found:  # fmt: skip
+    def find_by_trees(
+        self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float, tick: Callable[[], bool]
+    ) -> Found:
         """Violated cycles through a shortest-path tree from each root, the best one for each closing edge."""
         graph = frozen.graph
         self.lay_out(frozen)
@@ -289,10 +298,11 @@ class NumbaOracle:
             room = len(scratch.rows.end)
             ends, reach = np.empty((room, 2), np.int32), np.empty(room)
             found = pairs.PairRows(ends, reach, scratch.rows.end, scratch.rows.entries)
+            arcs = self._arcs.start, self._arcs.whole
+            radius = frozen.beyond - rules.slack
             done, count, used, relaxed = pairs.discover(
-                block.sources, done, frozen.beyond - rules.slack, most, known, self._arcs.start, self._arcs.whole,
-                scratch.labels, found,
-            )  # fmt: skip
+                block.sources, done, radius, most, known, *arcs, scratch.labels, found
+            )
             if done < len(block.sources) and count == 0:
                 scratch.grow_rows()
             start = np.concatenate(([0], found.end[:count]))

@@ -18,6 +18,7 @@ from ..storage.spill import Spilled
 from ..storage.vectors import PAGE, Pool
 from .rows import CYCLE_FIELDS, GENERAL_FIELDS, RowBlock, Rows
 
+# The most of both in a block. They shape the bits: they decide which rows are visited side by side.
 BLOCK_ROWS = 1 << 15
 BLOCK_ENTRIES = 1 << 21
 
@@ -37,8 +38,14 @@ class ConstraintStore:
         The fields of a block that a visit may change.
     """
 
-    def __init__(self, memory: int | None = None, pool: Pool | None = None, *, forgets: str = "inactive",
-                 changing: tuple[str, ...] = ("dual",)):  # fmt: skip
+    def __init__(
+        self,
+        memory: int | None = None,
+        pool: Pool | None = None,
+        *,
+        forgets: str = "inactive",
+        changing: tuple[str, ...] = ("dual",),
+    ):
         self._memory, self._pool = memory, pool
         self._forgets, self._changing = forgets, ("trail", *changing)
         self._blocks: list[RowBlock | Spilled] = []
@@ -219,8 +226,16 @@ def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
 def _hollowed(block: RowBlock) -> RowBlock:
     """The block with nothing left of its rows but key, dual and right-hand side."""
     none = np.empty(0, np.int32)
-    return RowBlock.of(table=none, start=np.zeros_like(block.start), index=none, dual=block.dual, key=block.key,
-                       coefficient=np.empty(0), rhs=block.rhs, equality=block.equality)  # fmt: skip
+    return RowBlock.of(
+        table=none,
+        start=np.zeros_like(block.start),
+        index=none,
+        dual=block.dual,
+        key=block.key,
+        coefficient=np.empty(0),
+        rhs=block.rhs,
+        equality=block.equality,
+    )
 
 
 def _take_duals(block: RowBlock, key: np.ndarray, dual: np.ndarray, wanted: np.ndarray) -> None:

@@ -8,7 +8,6 @@ from ..errors import BudgetError, InputError
 
 MIB = 1 << 20
 
-
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
@@ -42,7 +41,7 @@ class Budget:
     slots : int or None
         Pages of arcs for each worker.
     build : int
-        Temporaries while a graph is laid out.
+        Temporaries while a graph is laid out; costs time only.
     pairs : int or None
         Not bytes: how many pairs of a complete graph may have a variable, the listed ones included.
     """

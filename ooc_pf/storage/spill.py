@@ -8,7 +8,7 @@ import numpy as np
 
 from .vectors import Pool
 
-ALIGNMENT = 8  # bytes; every array begins at a multiple of this
+ALIGNMENT = 8  # bytes; every array begins at a multiple of this; costs space only
 
 
 def spilled_size(arrays: Mapping[str, np.ndarray]) -> int:

@@ -17,11 +17,11 @@ import numpy as np
 from ..errors import BudgetError, WorkspaceError
 from .arrays import open_array, read_array, read_parts, write_parts
 
-PAGE = 1 << 15  # elements
+PAGE = 1 << 15  # elements; shapes the bits: sums over edges are cut here, in memory too
 
 
 class Pool:
-    """What vectors share: whether they are whole, and if not, the resident pages, least recently used out.
+    """What vectors share: whether they are whole, and if not, the resident pages, replaced least recently used first.
 
     Parameters
     ----------
@@ -70,9 +70,13 @@ class Pool:
         """Drop all pages and files."""
         for handle in self._files.values():
             os.close(handle)
-        self._files, self._pages, self._dirty, self._resident = {}, OrderedDict(), set(), 0
+        self._files = {}
+        self._pages = OrderedDict()
+        self._dirty = set()
+        self._resident = 0
 
     def close_file(self, file: int) -> None:
+        """Drop a file and its pages."""
         with self._lock:
             for key in [key for key in self._pages if key[0] == file]:
                 self._resident -= self._pages.pop(key).nbytes
@@ -125,6 +129,7 @@ class Pool:
             os.posix_fadvise(self._files[file], offset, size, os.POSIX_FADV_WILLNEED)
 
     def write(self, file: int, offset: int, values: np.ndarray) -> None:
+        """Write values to a file, from byte ``offset`` on."""
         data = np.ascontiguousarray(values).ravel().view(np.uint8).data
         while data:
             done = os.pwrite(self._files[file], data, offset)
@@ -134,6 +139,7 @@ class Pool:
 
     @property
     def lock(self) -> threading.RLock:
+        """To be held while the content of a page is used."""
         return self._lock
 
 
