@@ -6,9 +6,11 @@ from collections.abc import Callable
 import numpy as np
 
 from ..kernels import paths, queue
+from ..kernels.lengths import set_lengths
 from ..storage.vectors import Pool
 from .graph import Graph
 
+# Rows and entries that a worker holds before it hands them over; costs time and memory only.
 _ROW_BUFFER, _ENTRY_BUFFER = 1 << 14, 1 << 17
 
 
@@ -65,7 +67,7 @@ class Arcs:
         for page in range(self.pages):
             arcs = self.page(page)
             self._expect(page + 1)
-            paths.set_lengths(self.start, page, x(arcs["edge"]), arcs, self.shortest)
+            set_lengths(self.start, page, x(arcs["edge"]), arcs, self.shortest)
             if self.whole is None:
                 self._store(page, arcs)
 

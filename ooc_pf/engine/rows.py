@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import WorkspaceError
 from ..kernels.ragged import general_keys, keep_rows, row_keys
 
-TRAIL = 6  # duals of this many sweeps are at hand for extrapolation
+TRAIL = 6  # duals of this many sweeps are at hand for extrapolation; shapes the bits
 
 CYCLE_FIELDS = ("table", "start", "index", "dual", "key")
 GENERAL_FIELDS = ("coefficient", "rhs", "equality")
@@ -39,6 +39,7 @@ class Rows:
 
     @classmethod
     def join(cls, parts: list["Rows"]) -> "Rows":
+        """All rows of the parts, in order."""
         parts = [part for part in parts if len(part)] or parts[:1]
         if not parts:
             return cls.empty()
@@ -47,6 +48,7 @@ class Rows:
         return cls(start, *(_joined([getattr(part, name) for part in parts]) for name in ROW_FIELDS))
 
     def select(self, keep: np.ndarray) -> "Rows":
+        """The rows marked in ``keep``, bool[rows]."""
         start, edges = keep_rows(self.start, self.edges, keep)
         coefficient = None if self.coefficient is None else keep_rows(self.start, self.coefficient, keep)[1]
         rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key))
@@ -108,8 +110,14 @@ class RowBlock:
     def build(cls, rows: Rows, dual: np.ndarray, key: np.ndarray) -> "RowBlock":
         table, index = np.unique(rows.edges, return_inverse=True)
         extra = {} if rows.coefficient is None else {name: getattr(rows, name) for name in GENERAL_FIELDS}
-        return cls.of(table=table.astype(np.int32), start=rows.start.astype(np.int32), index=index.astype(np.int32),
-                      dual=dual, key=key, **extra)  # fmt: skip
+        return cls.of(
+            table=table.astype(np.int32),
+            start=rows.start.astype(np.int32),
+            index=index.astype(np.int32),
+            dual=dual,
+            key=key,
+            **extra,
+        )
 
     @classmethod
     def of(cls, **fields: np.ndarray) -> "RowBlock":
