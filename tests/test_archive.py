@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import ooc_pf as pf
+from ooc_pf.storage.workspace import VERSION
 
 ARCHIVE = Path(__file__).parent / "archive"
 BOUNDS = {"nearness": 0.03627593135828815, "clustering": 7.494477774837804}
@@ -27,7 +28,5 @@ def test_an_old_workspace_opens_verifies_and_goes_on(file, tmp_path):
 
 
 def test_every_version_is_in_the_archive():
-    from ooc_pf.storage.workspace import VERSION
-
     for version in range(1, VERSION + 1):
         assert {file.stem.split("-")[1] for file in ARCHIVE.glob(f"version{version}-*.zip")} >= set(BOUNDS)

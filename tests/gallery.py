@@ -1,0 +1,133 @@
+"""The graphs, tables, row problems and edge files that many tests use."""
+
+import gzip
+import itertools
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from ooc_pf.cycles.inputs import Edges
+from ooc_pf.problems import rounding
+from ooc_pf.storage.vectors import Vector
+from ooc_pf.triangles.tiles import Tiles, Tiling
+
+# -- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def random_graph(rng, nodes, edges):
+    """A random simple graph, not necessarily connected, as (u, v) with u < v."""
+    pairs = np.array(list(itertools.combinations(range(nodes), 2)))
+    pick = rng.choice(len(pairs), size=min(edges, len(pairs)), replace=False)
+    return pairs[pick, 0], pairs[pick, 1]
+
+
+def random_signed(rng, nodes, edges, mean=0.2):
+    """(u, v, weight): normal weights, somewhat more attraction than repulsion."""
+    u, v = random_graph(rng, nodes, edges)
+    return u, v, rng.normal(mean, 1.0, len(u))
+
+
+def signed_graph(rng, nodes, edges, *, whole=False):
+    """(u, v, weight): weights +-1 or continuous, never zero."""
+    u, v = random_graph(rng, nodes, edges)
+    weight = rng.choice([-1.0, 1.0], len(u)) * (1.0 if whole else rng.uniform(0.1, 1.0, len(u)))
+    return u, v, weight
+
+
+def communities(rng, nodes, degree, *, signed):
+    """A graph of groups of 64 with most edges inside, and the others to groups nearby: something like locality."""
+    u = np.repeat(np.arange(nodes), degree // 2)
+    inside = rng.random(len(u)) < 0.8
+    v = np.where(inside, u // 64 * 64 + rng.integers(0, 64, len(u)), u + rng.integers(-256, 257, len(u)))
+    fine = (v >= 0) & (v < nodes) & (v != u)
+    u, v, inside = u[fine], v[fine], inside[fine]
+    _, first = np.unique(np.minimum(u, v) * nodes + np.maximum(u, v), return_index=True)
+    u, v, inside = np.minimum(u, v)[first], np.maximum(u, v)[first], inside[first]
+    size = rng.uniform(0.5, 1.5, len(u))
+    return u, v, np.where(inside ^ (rng.random(len(u)) < 0.1), size, -size) if signed else size
+
+
+def attractive_groups(rng, nodes=45):
+    """(u, v, weight) of three groups, dense inside, where every edge attracts: for a base that repels."""
+    group = np.arange(nodes) % 3
+    u, v = np.triu_indices(nodes, 1)
+    linked = rng.random(len(u)) < np.where(group[u] == group[v], 0.6, 0.08)
+    return u[linked], v[linked], rng.uniform(0.5, 1.5, linked.sum())
+
+
+def as_edges(u, v, weight, nodes):
+    """The graph as programs over cycles read it."""
+    return Edges(Vector.of(u), Vector.of(v), Vector.of(weight), nodes, lambda x: x)
+
+
+def laid_out(u, v, weight, nodes, base):
+    """(Level, edge of each arc) as the rounding lays a signed graph out."""
+    ends = np.asarray(u, np.int32), np.asarray(v, np.int32)
+    return rounding._whole(*ends, weight, nodes, 0.0 if base is None else base)
+
+
+def groups_of(labels):
+    """Clusters as a set of sets of nodes."""
+    return {frozenset(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)}
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+SIDE = 4  # lines a tile
+LIMITED = {"lower": 0.2, "upper": 1.5}
+
+
+def symmetric(rng, nodes, low=-1.0, high=2.0):
+    """A symmetric array with zeros on the diagonal."""
+    upper = np.triu(rng.uniform(low, high, (nodes, nodes)), 1)
+    return upper + upper.T
+
+
+def by_edge(matrix):
+    """The upper part of a square array, in the order of the edges."""
+    return matrix[np.triu_indices(len(matrix), 1)]
+
+
+def as_tiles(matrix, side=SIDE, pool=None):
+    """A square array cut into tiles."""
+    tiling = Tiling(len(matrix), side)
+    lines = (matrix[tiling.lines(i)] for i in range(tiling.across))
+    return Tiles(tiling, pool).fill_lines(lines)
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def feasible_rows(rng):
+    """(A, b, center): 300 rows over 15 variables that have a point in common, which the center is not."""
+    A = rng.normal(size=(300, 15)) * (rng.random((300, 15)) < 0.5)
+    inside = rng.uniform(0.2, 0.8, 15)
+    return A, A @ inside + 0.3 * rng.random(300), rng.uniform(0.05, 0.95, 15)
+
+
+def mild_rows(rng):
+    """(A, b, center): few active rows that are far from parallel: what the truly stochastic variant solves well."""
+    A = rng.normal(size=(200, 40))
+    A /= np.linalg.norm(A, axis=1)[:, None]
+    center = rng.uniform(0.3, 0.7, 40)
+    return A, A @ center + np.where(np.arange(200) % 20 == 0, -0.05, 0.2), center
+
+
+# -- files of edges ---------------------------------------------------------------------------------------------------
+
+GOOD = "# head\n1 2 0.5\n\n2 3 1.5\n"
+
+
+def write(path, content):
+    """Write text or bytes, compressed if the name says so; returns the path."""
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def random_links(path, rows):
+    """Write many random pairs of numbers below a header; returns the path."""
+    pairs = np.random.default_rng(0).integers(0, rows, (rows, 2))
+    csv.write_csv(pa.table(list(pairs.T), names=["from", "to"]), path)
+    return path

@@ -1,0 +1,48 @@
+"""Vectors in pages behave like arrays, and files of the pool vanish with it."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ooc_pf.errors import BudgetError
+from ooc_pf.storage.vectors import PAGE, Pool, Vector, spans
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([np.float64, np.int32]))
+@settings(max_examples=25, deadline=None)
+def test_a_paged_vector_behaves_like_an_array(seed, dtype):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 4 * PAGE))
+    with tempfile.TemporaryDirectory() as folder:
+        pool = Pool(PAGE * 8, Path(folder))  # one page, so that the others have to go
+        vector, twin = Vector(size, dtype, pool), np.zeros(size, dtype)
+        other = Vector.filled([np.ones(size)], size, np.float64, pool)
+        for _ in range(8):
+            index = rng.permutation(size)[: int(rng.integers(0, size + 1))]
+            values = rng.integers(0, 1000, len(index)).astype(dtype)
+            vector.put(index, values)
+            twin[index] = values
+            first = int(rng.integers(0, size))
+            part = rng.integers(0, 1000, int(rng.integers(0, size - first + 1))).astype(dtype)
+            vector.write(first, part)
+            twin[first : first + len(part)] = part
+            asked = rng.integers(0, size, 50)
+            assert np.array_equal(vector.take(asked), twin[asked])
+            last = int(rng.integers(first, size + 1))
+            assert np.array_equal(vector.read(first, last), twin[first:last])
+        assert np.array_equal(np.concatenate([part for _, part in vector.spans()]), twin)
+        for part, one in spans(vector, other):
+            assert len(part) == len(one) and (one == 1).all()
+        assert size <= 2 * PAGE or (pool.read_bytes > 0 and pool.written_bytes > 0)
+        vector.close()
+        pool.close()
+        assert list(Path(folder).iterdir()) == []
+
+
+def test_pages_need_a_place():
+    with pytest.raises(BudgetError, match="workspace="):
+        Pool(1000)
