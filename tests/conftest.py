@@ -7,6 +7,7 @@ import pytest
 
 import ooc_pf as pf
 from tests.gallery import random_graph, symmetric
+from tests.settings import Settings
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -41,7 +42,6 @@ def table(rng):
 
 
 @pytest.fixture
-def small_tiles(monkeypatch):
-    """Eight lines a tile, and workers for every round."""
-    monkeypatch.setattr("ooc_pf.triangles.family.choose_side", lambda nodes: 8)
-    monkeypatch.setattr("ooc_pf.triangles.sweeps.SHORT", 0)
+def settings(monkeypatch):
+    """Tuning numbers of the package that a test may change; see `tests.settings`."""
+    return Settings(monkeypatch)

@@ -7,11 +7,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from ooc_pf.cycles.inputs import Edges
-from ooc_pf.problems import rounding
-from ooc_pf.storage.vectors import Vector
-from ooc_pf.triangles.tiles import Tiles, Tiling
-
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
 
@@ -56,17 +51,6 @@ def attractive_groups(rng, nodes=45):
     return u[linked], v[linked], rng.uniform(0.5, 1.5, linked.sum())
 
 
-def as_edges(u, v, weight, nodes):
-    """The graph as programs over cycles read it."""
-    return Edges(Vector.of(u), Vector.of(v), Vector.of(weight), nodes, lambda x: x)
-
-
-def laid_out(u, v, weight, nodes, base):
-    """(Level, edge of each arc) as the rounding lays a signed graph out."""
-    ends = np.asarray(u, np.int32), np.asarray(v, np.int32)
-    return rounding._whole(*ends, weight, nodes, 0.0 if base is None else base)
-
-
 def groups_of(labels):
     """Clusters as a set of sets of nodes."""
     return {frozenset(np.flatnonzero(labels == label).tolist()) for label in np.unique(labels)}
@@ -74,7 +58,6 @@ def groups_of(labels):
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
-SIDE = 4  # lines a tile
 LIMITED = {"lower": 0.2, "upper": 1.5}
 
 
@@ -87,13 +70,6 @@ def symmetric(rng, nodes, low=-1.0, high=2.0):
 def by_edge(matrix):
     """The upper part of a square array, in the order of the edges."""
     return matrix[np.triu_indices(len(matrix), 1)]
-
-
-def as_tiles(matrix, side=SIDE, pool=None):
-    """A square array cut into tiles."""
-    tiling = Tiling(len(matrix), side)
-    lines = (matrix[tiling.lines(i)] for i in range(tiling.across))
-    return Tiles(tiling, pool).fill_lines(lines)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------

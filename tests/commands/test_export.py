@@ -1,13 +1,11 @@
 """Exports, in parts where memory is short."""
 
-import sys
-
 import pytest
 
 import ooc_pf as pf
 
 
-def test_export_keeps_within_a_budget_too(small, tmp_path, monkeypatch):
+def test_export_keeps_within_a_budget_too(small, tmp_path, settings):
     run, whole, parts = tmp_path / "run.pf", tmp_path / "whole.csv", tmp_path / "parts.csv"
     pf.metric_nearness(small, tol=1e-3, workspace=run)
     pf.export(run, whole)
@@ -15,9 +13,7 @@ def test_export_keeps_within_a_budget_too(small, tmp_path, monkeypatch):
         pf.export(run, parts, memory="1MB")
     assert not parts.exists()
     least = int(str(caught.value).rsplit("is ", 1)[1].split(" ")[0].replace(",", ""))
-    module = sys.modules["ooc_pf.commands.export"]
-    monkeypatch.setattr(module, "PER_ROW", module.PER_ROW * module.LEAST_BATCH // 50)  # so that it takes several parts
-    monkeypatch.setattr(module, "LEAST_BATCH", 50)
+    settings.small_exports(50)  # so that it takes several parts
     pf.export(run, parts, memory=least)
     assert len(small[0]) > 100
     assert parts.read_bytes() == whole.read_bytes()

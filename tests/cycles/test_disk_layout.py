@@ -1,6 +1,5 @@
-"""Graphs laid out for disk: the same answers, the same bits under any budget, and the memory that was promised."""
+"""Graphs laid out for disk: the same answers, and the same bits under any budget."""
 
-import sys
 import tempfile
 from pathlib import Path
 
@@ -13,15 +12,13 @@ import ooc_pf as pf
 from ooc_pf.cycles.disk_layout import build_external_graph
 from ooc_pf.cycles.graph import Graph
 from ooc_pf.engine import store as constraints
-from ooc_pf.problems import clustering
-from ooc_pf.storage.memory import Budget
 from ooc_pf.storage.vectors import Vector
 from tests.gallery import communities, random_graph
 from tests.properties import assert_same_bits
 
 SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
 
-TIGHT = Budget(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
+TIGHT = {"rows": 1 << 20, "vectors": 1 << 19, "slots": 2, "build": 1 << 16}
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -61,7 +58,7 @@ def test_the_layout_does_not_change_the_answer(problem, rng, tmp_path):
 
 
 @pytest.mark.parametrize("problem", SOLVERS)
-def test_any_budget_gives_the_same_bits(problem, rng, tmp_path, monkeypatch):
+def test_any_budget_gives_the_same_bits(problem, rng, tmp_path, settings):
     """Large enough for several pages of arcs and of vectors; both runs are stopped and resumed."""
     graph = communities(rng, 6000, 32, signed=problem == "clustering")
     assert len(graph[0]) > 65536
@@ -71,24 +68,19 @@ def test_any_budget_gives_the_same_bits(problem, rng, tmp_path, monkeypatch):
         return pf.resume(path, callback=lambda record: record["iteration"] >= 4, workers=workers)
 
     whole = run(tmp_path / "whole.pf", 2)
-    with monkeypatch.context() as patch:
-        patch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: TIGHT)
-        paged = run(tmp_path / "paged.pf", 1)
+    settings.tight_memory(**TIGHT)
+    paged = run(tmp_path / "paged.pf", 1)
     assert sum(record["read_bytes"] for record in paged.history) > 0
     assert_same_bits(whole, paged)
     if problem == "clustering":
         assert np.array_equal(whole.labels, paged.labels)
-    with monkeypatch.context() as patch:
-        patch.setattr(sys.modules["ooc_pf.cycles.check"], "share_out", lambda *_, **__: TIGHT)
-        report = pf.verify(tmp_path / "paged.pf", oracle="numba")
-    assert report["rows"] == paged.n_active
+    assert pf.verify(tmp_path / "paged.pf", oracle="numba")["rows"] == paged.n_active
 
 
 @pytest.mark.parametrize("problem", SOLVERS)
-def test_blocks_swept_side_by_side_give_the_same_bits(problem, rng, tmp_path, monkeypatch):
+def test_blocks_swept_side_by_side_give_the_same_bits(problem, rng, tmp_path, monkeypatch, settings):
     graph = communities(rng, 1500, 12, signed=problem == "clustering")
-    monkeypatch.setattr(constraints, "BLOCK_ROWS", 20)
-    monkeypatch.setattr(constraints, "PAGE", 128)
+    settings.small_blocks(20, page=128)
     together, visit = [], constraints.ConstraintStore.visit
 
     def watched(self, numbers, then=()):
@@ -109,10 +101,9 @@ def test_blocks_swept_side_by_side_give_the_same_bits(problem, rng, tmp_path, mo
     assert_same_bits(one, three)
 
 
-def test_more_rows_than_may_be_taken_up_at_once_are_taken_up_in_part(rng, tmp_path, monkeypatch):
+def test_more_rows_than_may_be_taken_up_at_once_are_taken_up_in_part(rng, tmp_path, settings):
     graph = communities(rng, 400, 10, signed=True)
-    settings = clustering._settings
-    monkeypatch.setattr(clustering, "_settings", lambda *args: {**settings(*args), "most_rows": 50})
+    settings.few_rows_at_once(50)
     few = pf.correlation_clustering(graph, external=True, workspace=tmp_path / "few.pf", callback=lambda record: True)
     assert few.n_iter == 1
     assert 0 < few.history[0]["found"] <= 50

@@ -1,4 +1,4 @@
-"""The split graph, and the forms in which a graph is accepted."""
+"""The split graph keeps what cycles are made of."""
 
 import numpy as np
 from hypothesis import given, settings

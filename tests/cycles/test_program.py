@@ -11,7 +11,7 @@ from ooc_pf.engine.rows import Rows
 from ooc_pf.engine.store import ConstraintStore
 from ooc_pf.problems.clustering import clustering_program
 from ooc_pf.storage.vectors import Pool, Vector
-from tests.gallery import as_edges
+from tests.parts import as_edges
 
 
 @given(st.integers(0, 2**32 - 1))

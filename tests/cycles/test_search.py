@@ -19,7 +19,8 @@ from ooc_pf.problems.nearness import nearness_program
 from ooc_pf.storage.vectors import Pool, Vector
 from ooc_pf.storage.workspace import Workspace
 from tests import naive
-from tests.gallery import as_edges, random_signed
+from tests.gallery import random_signed
+from tests.parts import as_edges
 
 
 def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_path):

@@ -9,7 +9,6 @@ import pytest
 import ooc_pf as pf
 from ooc_pf.cycles import search_dask
 from ooc_pf.engine import parallel
-from ooc_pf.storage.memory import Budget
 from tests.gallery import communities
 from tests.properties import assert_same_bits
 
@@ -76,12 +75,11 @@ def pages_read():
 
 
 @pytest.mark.parametrize("problem", [pf.correlation_clustering, pf.metric_nearness])
-def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, monkeypatch):
+def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, settings):
     graph = communities(np.random.default_rng(5), 6000, 32, signed=problem is pf.correlation_clustering)
     options = {"external": True, "callback": lambda record: record["iteration"] >= 2}
     alone = problem(graph, workspace=tmp_path / "a.pf", **options)
-    tight = Budget(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
-    monkeypatch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: tight)
+    settings.tight_memory(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
     assert_same_bits(alone, problem(graph, workspace=tmp_path / "b.pf", client=client, **options))
     assert sent
     assert min(client.run(pages_read).values()) > 0
@@ -150,8 +148,8 @@ def test_a_scheduler_that_goes_away_leaves_a_run_to_resume(graph, tmp_path):
     assert_same_bits(alone, pf.resume(tmp_path / "a.pf"))
 
 
-def test_what_a_cluster_cannot_do_is_said(client, graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("ooc_pf.engine.parallel.CONNECT_SECONDS", 1)
+def test_what_a_cluster_cannot_do_is_said(client, graph, tmp_path, settings):
+    settings.impatient()
     with pytest.raises(pf.InputError, match="workspace="):
         pf.correlation_clustering(graph, client=client)
     with pytest.raises(pf.InputError, match="no dask scheduler answers"):

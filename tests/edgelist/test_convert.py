@@ -1,4 +1,4 @@
-"""Reading edge lists: every format, every policy, every kind of bad input, and a dictionary-based twin."""
+"""From a file of edges to a workspace: formats, labels, policies, the script, and a twin made of dictionaries."""
 
 import filecmp
 import gzip
@@ -17,14 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_pf.edgelist import convert as edgelist
-from ooc_pf.edgelist import merge as edgesort
 from ooc_pf.edgelist import text as edgetext
 from ooc_pf.edgelist.convert import convert, describe
 from ooc_pf.storage.arrays import read_labels
 from tests import naive
 from tests.gallery import random_links, write
 from tests.properties import edges_of, read, refused
+from tests.settings import changed_settings
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "convert_edges.py"
 
@@ -164,8 +163,8 @@ def test_same_as_dictionaries(tmp_path_factory, made, rule, block_bytes):
     if not expected:
         refused(directory, text, "no edge is left", kind=kind, duplicates=policy)
         return
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edgelist, "BLOCK_BYTES", block_bytes)
+    with changed_settings() as numbers:
+        numbers.small_reads(block=block_bytes)
         report = convert(write(directory / "links.txt", text), directory / "out.pf", kind=kind, duplicates=policy)
     assert edges_of(directory / "out.pf") == expected
     assert read_labels(directory / "out.pf" / "edges.zarr").tolist() == sorted({x for row in rows for x in row[:2]})
@@ -178,13 +177,12 @@ def files_below(directory):
 
 
 @pytest.mark.parametrize("prefix", ["", "n"])
-def test_same_bits_whatever_the_memory_and_threads(tmp_path, monkeypatch, prefix):
+def test_same_bits_whatever_the_memory_and_threads(tmp_path, monkeypatch, settings, prefix):
     random = np.random.default_rng(0)
     lines = (f"{prefix}{a} {prefix}{b} {random.random()}" for a, b in random.integers(0, 60, (10_000, 2)))
     source = write(tmp_path / "links.txt", "\n".join(lines))
     first = convert(source, tmp_path / "a.pf", memory="2GB")
-    monkeypatch.setattr(edgelist, "BLOCK_BYTES", 10_000)
-    monkeypatch.setattr(edgesort, "BATCH_ROWS", 700)
+    settings.small_reads(block=10_000, batch=700)
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     assert convert(source, tmp_path / "b.pf", memory="400MB") == first
     names = files_below(tmp_path / "a.pf")

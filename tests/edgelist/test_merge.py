@@ -7,8 +7,8 @@ from ooc_pf.edgelist import merge as edgesort
 from tests.properties import read
 
 
-def test_a_pair_over_many_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(edgesort, "BATCH_ROWS", 100)
+def test_a_pair_over_many_batches(tmp_path, settings):
+    settings.small_reads(batch=100)
     values = np.random.default_rng(0).random(5_000).tolist()
     edges, report = read(tmp_path, "\n".join(f"{1 + k % 2} {2 - k % 2} {x!r}" for k, x in enumerate(values)))
     assert edges == {(1, 2): sum(values) / len(values)}

@@ -5,8 +5,6 @@ import gzip
 import numpy as np
 import pytest
 
-from ooc_pf.edgelist import convert as edgelist
-from ooc_pf.edgelist import merge as edgesort
 from ooc_pf.edgelist import text as edgetext
 from ooc_pf.edgelist.convert import convert
 from ooc_pf.errors import BudgetError, InputError, WorkspaceError
@@ -45,10 +43,10 @@ def test_a_quote_ends_with_its_line(tmp_path):
     assert len(read(tmp_path, '1,2,0.5\n4,5,"1\n7,8,2\n')[0]) == 3
 
 
-def test_bad_line_far_into_the_file(tmp_path, monkeypatch):
+def test_bad_line_far_into_the_file(tmp_path, settings):
     lines = [f"{k} {k + 1} 1" for k in range(5_000)]
     lines[0], lines[100], lines[4_000] = "rubbish", "# comment", "5 6 nan"
-    monkeypatch.setattr(edgelist, "BLOCK_BYTES", 2_000)
+    settings.small_reads(block=2_000)
     refused(tmp_path, "\n".join(lines[1:]), "line 4000", "'nan'")
     edges, report = read(tmp_path, "\n".join(lines), bad_lines="skip")
     assert (len(edges), report["bad_lines_skipped"]) == (4_997, 2)
@@ -138,8 +136,8 @@ def test_existing_workspace_is_refused_before_reading(tmp_path):
 
 
 @pytest.mark.parametrize(("limit", "what"), [(3, "nodes"), (4, "edges")])
-def test_too_many(tmp_path, monkeypatch, limit, what):
-    monkeypatch.setattr(edgesort, "MAX_COUNT", limit)
+def test_too_many(tmp_path, settings, limit, what):
+    settings.small_reads(most=limit)
     refused(tmp_path, "1 2\n2 3\n3 4\n1 3\n1 4\n", f"more than {limit} {what}")
 
 

@@ -75,3 +75,10 @@ def test_a_lost_history_is_no_loss_of_the_run(small, tmp_path):
     (path / "history.jsonl").write_text("rubbish\n" * 1000)
     with pytest.raises(pf.WorkspaceError, match=r"history.jsonl is damaged"):
         pf.open(path)
+
+
+def test_resumed_with_igraph_equals_uninterrupted(small, tmp_path):
+    options = {"tol": 1e-4, "oracle": "igraph", "workers": 2}
+    whole = pf.metric_nearness(small, **options)
+    pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=4, **options)
+    assert_same_bits(whole, pf.resume(tmp_path / "run.pf", workers=1))

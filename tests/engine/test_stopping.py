@@ -11,7 +11,6 @@ import pytest
 import ooc_pf as pf
 from ooc_pf.cycles import program
 from ooc_pf.cycles.search import NumbaOracle, join_or_stop
-from ooc_pf.engine import store as constraints
 from ooc_pf.general.program import RowProgram
 from ooc_pf.problems import project_onto_sets as convex
 from tests.gallery import communities
@@ -27,9 +26,8 @@ def slow_graph():
 
 
 @pytest.mark.parametrize("way", ["sigint", "sigterm", "max_time"])
-def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatch):
-    monkeypatch.setattr("ooc_pf.cycles.search.BLOCK_SOURCES", 1 << 20)  # one block: only the kernel itself can stop
-    monkeypatch.setattr("ooc_pf.problems.clustering._settings", only_complete)
+def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatch, settings):
+    settings.one_complete_search()
     searched = []
     monkeypatch.setattr(
         "ooc_pf.cycles.search.join_or_stop", lambda parts: searched.extend(parts) or join_or_stop(parts)
@@ -49,11 +47,6 @@ def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatc
     assert result.n_iter == 0
     assert searched == [None]  # the only block was begun and not searched to its end
     assert pf.open(tmp_path / "run.pf").status == result.status
-
-
-def only_complete(*_):
-    stages = [["certify", 0, 1, 3, 0.0], ["stream", 0, 4, 2, 0.0]]
-    return {"keep_paths": 1, "promise": 3.0, "stages": stages, "most_blocks": 1 << 20, "most_rows": 1 << 20}
 
 
 def interrupting(project):
@@ -86,8 +79,8 @@ def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, m
 
 
 @pytest.mark.parametrize("kind", ["rows", "sets"])
-def test_stopping_within_general_sweeps_loses_no_bits(kind, rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(constraints, "BLOCK_ROWS", 4)  # many blocks, many moments to stop at
+def test_stopping_within_general_sweeps_loses_no_bits(kind, rng, tmp_path, monkeypatch, settings):
+    settings.small_blocks(4)  # many moments to stop at
     A, b = rng.normal(size=(60, 8)), np.full(60, 0.4)
     objective, path = pf.objectives.quadratic(2 * rng.normal(size=8)), tmp_path / "run.pf"
 

@@ -16,6 +16,7 @@ from ooc_pf.engine.store import ConstraintStore
 from ooc_pf.errors import WorkspaceError
 from ooc_pf.storage.arrays import read_array, write_array
 from ooc_pf.storage.vectors import Pool
+from tests.settings import changed_settings
 
 
 def ragged(rows):
@@ -37,35 +38,32 @@ def listed(store):
 def test_store_behaves_like_a_list(seed, tight):
     """Random appends, dual changes and forgets against a plain list, with small blocks, resident or not."""
     rng = np.random.default_rng(seed)
-    before, constraints.BLOCK_ROWS = constraints.BLOCK_ROWS, 5
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            store = ConstraintStore(400 if tight else None, Pool(None, Path(folder)))
-            twin: list[tuple[tuple[int, ...], float]] = []
-            for _ in range(4):
-                rows = [rng.permutation(12)[: rng.integers(3, 6)] for _ in range(rng.integers(1, 12))]
-                keys = {(row[0], frozenset(row[1:])) for row, _ in twin}
-                for row in rows:
-                    key = (row[0], frozenset(row[1:].tolist()))
-                    if key not in keys:
-                        keys.add(key)
-                        twin.append((tuple(row.tolist()), 0.0))
-                store.append(ragged(rows))
-                assert listed(store) == twin
-                fresh = np.where(rng.random(len(twin)) < 0.5, 0.0, rng.random(len(twin)))
-                at = 0
-                for block in store.blocks():
-                    block.dual[:] = fresh[at : at + len(block.dual)]
-                    at += len(block.dual)
-                twin = [(row, float(z)) for (row, _), z in zip(twin, fresh, strict=True)]
-                assert listed(store) == twin
-                assert store.forget() == sum(z == 0 for _, z in twin)
-                twin = [(row, z) for row, z in twin if z > 0]
-                assert listed(store) == twin and len(store) == len(twin)
-            store.write(Path(folder) / "rows")
-            assert listed(ConstraintStore().read(Path(folder) / "rows", 12)) == twin
-    finally:
-        constraints.BLOCK_ROWS = before
+    with changed_settings() as settings, tempfile.TemporaryDirectory() as folder:
+        settings.small_blocks(5)
+        store = ConstraintStore(400 if tight else None, Pool(None, Path(folder)))
+        twin: list[tuple[tuple[int, ...], float]] = []
+        for _ in range(4):
+            rows = [rng.permutation(12)[: rng.integers(3, 6)] for _ in range(rng.integers(1, 12))]
+            keys = {(row[0], frozenset(row[1:])) for row, _ in twin}
+            for row in rows:
+                key = (row[0], frozenset(row[1:].tolist()))
+                if key not in keys:
+                    keys.add(key)
+                    twin.append((tuple(row.tolist()), 0.0))
+            store.append(ragged(rows))
+            assert listed(store) == twin
+            fresh = np.where(rng.random(len(twin)) < 0.5, 0.0, rng.random(len(twin)))
+            at = 0
+            for block in store.blocks():
+                block.dual[:] = fresh[at : at + len(block.dual)]
+                at += len(block.dual)
+            twin = [(row, float(z)) for (row, _), z in zip(twin, fresh, strict=True)]
+            assert listed(store) == twin
+            assert store.forget() == sum(z == 0 for _, z in twin)
+            twin = [(row, z) for row, z in twin if z > 0]
+            assert listed(store) == twin and len(store) == len(twin)
+        store.write(Path(folder) / "rows")
+        assert listed(ConstraintStore().read(Path(folder) / "rows", 12)) == twin
 
 
 def test_impossible_rows_are_refused(tmp_path):
@@ -91,10 +89,9 @@ def general(rng, rows):
 
 
 @pytest.mark.parametrize("forgets", ["inactive", "all", "never"])
-def test_general_rows_come_back_as_they_were(forgets, tmp_path, monkeypatch, rng):
+def test_general_rows_come_back_as_they_were(forgets, tmp_path, settings, rng):
     """What is forgotten and kept, against a dictionary by key; on disk, in scratch and in memory."""
-    monkeypatch.setattr(constraints, "BLOCK_ROWS", 4)
-    monkeypatch.setattr(constraints, "BLOCK_ENTRIES", 9)
+    settings.small_blocks(4, entries=9)
     for memory in (None, 2500):
         store = ConstraintStore(memory, Pool(None, tmp_path / "scratch"), forgets=forgets)
         duals: dict[int, float] = {}

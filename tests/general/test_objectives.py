@@ -1,4 +1,4 @@
-"""Bregman functions: kernels against textbook twins, and each objective against an interior-point solver."""
+"""Each objective against an interior-point solver."""
 
 import numpy as np
 import pytest
@@ -15,9 +15,6 @@ def test_the_l1_ball_is_projected_onto(rng):
         assert np.abs(near).sum() <= radius * (1 + 1e-12)
         # The way back makes no acute angle with the way to any corner of the ball.
         assert np.all((y - near) @ (radius * np.vstack((np.eye(8), -np.eye(8))) - near).T <= 1e-9)
-
-
-# -- each objective against an independent solver ---------------------------------------------------------------------
 
 
 @pytest.fixture

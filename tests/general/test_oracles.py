@@ -6,7 +6,6 @@ import zarr
 from scipy import sparse
 
 import ooc_pf as pf
-from ooc_pf import oracles
 from tests import naive
 from tests.gallery import feasible_rows
 
@@ -34,9 +33,9 @@ def as_csr_arrays(A, b, folder):
 
 
 @pytest.mark.parametrize("form", [as_zarr, as_memmap, as_csr_arrays, lambda A, b, _: (sparse.coo_array(A), list(b))])
-def test_a_table_may_be_kept_in_any_form(form, table, tmp_path, monkeypatch):
+def test_a_table_may_be_kept_in_any_form(form, table, tmp_path, settings):
     A, b, center = table
-    monkeypatch.setattr(oracles, "TABLE_ENTRIES", 700)  # several blocks
+    settings.small_scans()
     dense = pf.project_and_forget(pf.objectives.quadratic(center), (A, b), tol=1e-9)
     other = pf.project_and_forget(pf.objectives.quadratic(center), form(A, b, tmp_path), tol=1e-9)
     assert np.allclose(dense.x, naive.rows.nearest(*table), atol=1e-7)

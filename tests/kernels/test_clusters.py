@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from ooc_pf.kernels import clusters
 from ooc_pf.problems import rounding
 from tests import naive
-from tests.gallery import groups_of, laid_out, signed_graph
+from tests.gallery import groups_of, signed_graph
+from tests.parts import laid_out
 
 seeds = st.integers(0, 2**32 - 1)
 bases = st.sampled_from([None, 0.0, -1, -0.3])

@@ -1,4 +1,4 @@
-"""Each kernel against its textbook twin."""
+"""The search for paths against its textbook twin."""
 
 from dataclasses import replace
 

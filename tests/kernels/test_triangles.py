@@ -1,4 +1,4 @@
-"""Kernels over tiles of triangles against their textbook twins, and the schedule that lets tiles run side by side."""
+"""Kernels over tiles of triangles against their textbook twins."""
 
 import itertools
 
@@ -10,7 +10,8 @@ from ooc_pf.triangles.program import add_loads
 from ooc_pf.triangles.store import TriangleRows, TriangleStore, as_row_block
 from ooc_pf.triangles.tiles import Tiles, Tiling
 from tests import naive
-from tests.gallery import SIDE, as_tiles, symmetric
+from tests.gallery import symmetric
+from tests.parts import SIDE, as_tiles
 
 NONE = np.ones((1, 1, 1))
 

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.problems import clustering
-from ooc_pf.storage.memory import Budget
 from tests import naive
 from tests.gallery import attractive_groups, random_signed
 from tests.properties import assert_same_bits
+from tests.settings import changed_settings
 
 GRAPHS = Path(__file__).parents[3] / "shared" / "data" / "cc_lp"
 
@@ -87,11 +86,9 @@ def test_a_run_that_stops_at_once_has_a_valid_answer(groups):
 
 
 @pytest.mark.parametrize("gamma", [1.0, None])
-def test_more_new_pairs_than_a_pass_takes_up_come_later(groups, gamma, tmp_path, monkeypatch):
+def test_more_new_pairs_than_a_pass_takes_up_come_later(groups, gamma, tmp_path, settings):
     every = pf.correlation_clustering(groups, base=-0.4, gamma=gamma, tol=1e-6)
-    monkeypatch.setattr("ooc_pf.cycles.search.BATCH_PAIRS", 1)
-    settings_of = clustering._settings
-    monkeypatch.setattr(clustering, "_settings", lambda *args: {**settings_of(*args), "most_rows": 100})
+    settings.few_rows_at_once(100)
     few = pf.correlation_clustering(groups, base=-0.4, gamma=gamma, tol=1e-6, workspace=tmp_path / "run.pf")
     assert few.converged
     assert few.history[0]["found"] <= 100 < every.history[0]["found"]
@@ -100,14 +97,14 @@ def test_more_new_pairs_than_a_pass_takes_up_come_later(groups, gamma, tmp_path,
     assert pf.verify(tmp_path / "run.pf", oracle="igraph")["violation_of_x"] <= 1e-9
 
 
-def test_too_many_pairs_for_the_memory_end_a_run_that_can_go_on(groups, tmp_path, monkeypatch):
+def test_too_many_pairs_for_the_memory_end_a_run_that_can_go_on(groups, tmp_path):
     enough = pf.correlation_clustering(groups, base=-0.1)
     with pytest.raises(pf.BudgetError, match="least that will do"):
         pf.correlation_clustering(groups, base=-0.1, workspace=tmp_path / "run.pf", memory="1MB")
     pf.correlation_clustering(groups, base=-0.1, workspace=tmp_path / "run.pf", max_iter=1)
     listed = len(groups[0])
-    with monkeypatch.context() as patch:
-        patch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: Budget(pairs=listed + 1))
+    with changed_settings() as settings:
+        settings.tight_memory(pairs=listed + 1)
         with pytest.raises(pf.BudgetError, match="resume it with more memory"):
             pf.resume(tmp_path / "run.pf")
         with pytest.raises(pf.BudgetError, match="pairs need a variable"):

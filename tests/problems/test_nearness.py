@@ -1,4 +1,4 @@
-"""Metric nearness: right answers, valid certificates, and the same bits however it is run."""
+"""Metric nearness on sparse graphs: right answers and valid certificates."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.storage.memory import Budget
 from tests import naive
 from tests.gallery import random_graph
 from tests.properties import assert_certificate_holds, assert_is_metric, assert_same_bits
@@ -88,10 +87,10 @@ def test_workers_do_not_change_the_bits(small):
     assert_same_bits(pf.metric_nearness(small, workers=1), pf.metric_nearness(small, workers=3))
 
 
-def test_a_budget_that_sends_blocks_to_disk_does_not_change_the_bits(small, tmp_path, monkeypatch):
-    monkeypatch.setattr("ooc_pf.engine.store.BLOCK_ROWS", 16)
+def test_a_budget_that_sends_blocks_to_disk_does_not_change_the_bits(small, tmp_path, settings):
+    settings.small_blocks()
     whole = pf.metric_nearness(small, tol=1e-8)
-    monkeypatch.setattr("ooc_pf.cycles.family.share_out", lambda *_, **__: Budget(rows=2000))
+    settings.tight_memory(rows=2000)
     spilled = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
     assert_same_bits(whole, spilled)
     with pytest.raises(pf.BudgetError, match="workspace="):

@@ -6,21 +6,15 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf import oracles
-from ooc_pf.engine import store as constraints
-from ooc_pf.general import scan as scanning
-from ooc_pf.storage.memory import Budget
 from tests import naive
 from tests.gallery import feasible_rows, mild_rows, random_graph
 from tests.properties import assert_is_metric
+from tests.settings import changed_settings
 
 
 @pytest.fixture
 def table(rng):
     return feasible_rows(rng)
-
-
-# -- oracles ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -73,9 +67,8 @@ def test_an_interior_point_makes_a_feasible_answer(table):
     b = b + max(0.0, 0.1 - slack)
     result = pf.project_and_forget(pf.objectives.quadratic(center), (A, b), interior=inside, tol=1e-4, max_iter=2)
     assert (A @ result.x - b).max() <= 1e-12
-    assert (
-        result.lower_bound <= 0.5 * np.sum((naive.rows.nearest(A, b, center) - center) ** 2) <= result.objective + 1e-9
-    )
+    best = 0.5 * np.sum((naive.rows.nearest(A, b, center) - center) ** 2)
+    assert result.lower_bound <= best <= result.objective + 1e-9
 
 
 # -- metric nearness in other distances ------------------------------------------------------------------------------
@@ -132,12 +125,10 @@ def same_bits(one, other):
 
 
 @pytest.mark.parametrize("forget", ["inactive", "all", "never"])
-def test_disk_memory_workers_and_restart_give_the_same_bits(forget, mild, tmp_path, monkeypatch):
+def test_disk_memory_workers_and_restart_give_the_same_bits(forget, mild, tmp_path, settings):
     A, b, center = mild
-    monkeypatch.setattr(oracles, "TABLE_ENTRIES", 700)
-    monkeypatch.setattr(scanning, "FOUND_ROWS", 50)
-    monkeypatch.setattr(scanning, "BATCH", 3)
-    monkeypatch.setattr(constraints, "BLOCK_ROWS", 16)
+    settings.small_scans()
+    settings.small_blocks()
     objective = pf.objectives.fermi_dirac(center)
     oracle = pf.oracles.random_subset(A, b, 100) if forget == "all" else (A, b)
     options = {"tol": 1e-4, "forget": forget, "seed": 3}
@@ -154,17 +145,17 @@ def test_disk_memory_workers_and_restart_give_the_same_bits(forget, mild, tmp_pa
     assert pf.verify(path)["rows"] == whole.n_active
 
 
-def test_rows_wait_on_disk_beyond_the_budget(table, tmp_path, monkeypatch):
+def test_rows_wait_on_disk_beyond_the_budget(table, tmp_path):
     A, b, center = table
     objective = pf.objectives.quadratic(center)
-    monkeypatch.setattr(constraints, "BLOCK_ROWS", 100)
-    whole = pf.project_and_forget(objective, (A, b), tol=1e-7)
-    monkeypatch.setattr("ooc_pf.general.family.share_out_rows", lambda *_, **__: Budget(rows=4000))
-    spilled = pf.project_and_forget(objective, (A, b), tol=1e-7, workspace=tmp_path / "run.pf")
-    assert same_bits(spilled, whole)
-    with pytest.raises(pf.BudgetError, match="give more memory="):
-        pf.project_and_forget(objective, (A, b), tol=1e-7)
-    monkeypatch.undo()
+    with changed_settings() as settings:
+        settings.small_blocks(100)
+        whole = pf.project_and_forget(objective, (A, b), tol=1e-7)
+        settings.tight_memory(rows=4000)
+        spilled = pf.project_and_forget(objective, (A, b), tol=1e-7, workspace=tmp_path / "run.pf")
+        assert same_bits(spilled, whole)
+        with pytest.raises(pf.BudgetError, match="give more memory="):
+            pf.project_and_forget(objective, (A, b), tol=1e-7)
     with pytest.raises(pf.BudgetError, match="the least that will do"):
         pf.project_and_forget(objective, (A, b), memory="1MB")
 
@@ -276,6 +267,3 @@ def test_options_that_make_no_sense_are_refused(table):
         pf.project_and_forget(objective, pf.oracles.explicit(A, b, equality=True), interior=center)
     with pytest.raises(pf.InputError, match="row 0 cannot hold inside the domain"):
         pf.project_and_forget(pf.objectives.entropy([1.0]), ([[1.0]], [0.0]))
-
-
-# -- the Newton steps ------------------------------------------------------------------------------------------------

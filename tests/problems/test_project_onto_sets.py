@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.engine import store as constraints
-from ooc_pf.storage.memory import Budget
 from tests import naive
 
 
@@ -121,8 +119,8 @@ def test_an_oracle_names_the_sets_to_look_at(rng):
         pf.project_onto_sets(objective, sets, oracle=lambda x: [80])
 
 
-def test_disk_and_restart_give_the_same_bits(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr(constraints, "BLOCK_ROWS", 4)
+def test_disk_and_restart_give_the_same_bits(rng, tmp_path, settings):
+    settings.small_blocks(4)
     A = rng.normal(size=(60, 8))
     sets = [pf.sets.ball(0.3 * a, 1.5) for a in A]
     objective, path = pf.objectives.quadratic(3 * rng.normal(size=8)), tmp_path / "run.pf"
@@ -130,7 +128,7 @@ def test_disk_and_restart_give_the_same_bits(rng, tmp_path, monkeypatch):
     result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path, max_iter=1, workers=1)
     assert result.status == "iteration_limit"
     result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path, max_iter=2)
-    monkeypatch.setattr("ooc_pf.general.family.share_out_rows", lambda *_, **__: Budget(rows=1000))
+    settings.tight_memory(rows=1000)
     result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path)
     assert np.array_equal(result.x, whole.x) and result.n_iter == whole.n_iter
     assert result.duals.keys() == whole.duals.keys()

@@ -9,7 +9,8 @@ from ooc_pf.errors import InputError
 from ooc_pf.problems import rounding
 from ooc_pf.problems.rounding import clustering_cost, round_clusters
 from tests import naive
-from tests.gallery import groups_of, laid_out, signed_graph
+from tests.gallery import groups_of, signed_graph
+from tests.parts import laid_out
 
 seeds = st.integers(0, 2**32 - 1)
 bases = st.sampled_from([None, 0.0, -1, -0.3])

@@ -12,7 +12,6 @@ import pytest
 import ooc_pf as pf
 from ooc_pf.storage import arrays
 from ooc_pf.storage import workspace as ws
-from tests.properties import assert_same_bits
 
 
 def test_a_build_that_fails_leaves_nothing(tmp_path):
@@ -27,25 +26,12 @@ def test_a_build_that_fails_leaves_nothing(tmp_path):
     assert (tmp_path / "w" / "file").read_text() == "x"
 
 
-# -- restart --------------------------------------------------------------------------------------------------------
-
-
-def test_resumed_with_igraph_equals_uninterrupted(small, tmp_path):
-    options = {"tol": 1e-4, "oracle": "igraph", "workers": 2}
-    whole = pf.metric_nearness(small, **options)
-    pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=4, **options)
-    assert_same_bits(whole, pf.resume(tmp_path / "run.pf", workers=1))
-
-
 def test_disk_use_stays_at_one_generation(solved):
     assert len(list((solved / "gen").iterdir())) == 1
     assert len(list((solved / "feasible").iterdir())) == 1
     assert {entry.name for entry in solved.iterdir()} == {
         "manifest.json", "history.jsonl", "lock", "edges.zarr", "graph.zarr", "gen", "feasible",
     }  # fmt: skip
-
-
-# -- what does not fit ----------------------------------------------------------------------------------------------
 
 
 def hold(path, ready, done):
@@ -160,9 +146,6 @@ def test_what_is_not_there_is_named(tmp_path, small):
         pf.resume(tmp_path / "signed.pf")
     with pytest.raises(pf.WorkspaceError, match="not been solved"):
         pf.open(tmp_path / "signed.pf")
-
-
-# -- found by using it ----------------------------------------------------------------------------------------------
 
 
 def test_every_missing_chunk_is_found(small, tmp_path):

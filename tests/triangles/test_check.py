@@ -8,8 +8,8 @@ import pytest
 
 import ooc_pf as pf
 from ooc_pf.storage import arrays
-from ooc_pf.storage.memory import Budget
 from tests.gallery import LIMITED
+from tests.settings import changed_settings
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,8 @@ def finished(tmp_path_factory):
     """A workspace with a finished run, in small tiles."""
     path = tmp_path_factory.mktemp("dense") / "run.pf"
     upper = np.triu(np.random.default_rng(7).uniform(0.2, 3.0, (30, 30)), 1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ooc_pf.triangles.family.choose_side", lambda nodes: 8)
+    with changed_settings() as settings:
+        settings.small_tiles()
         pf.metric_nearness(upper + upper.T, tol=1e-9, workspace=path, weights=np.full(435, 2.0), **LIMITED)
     return path
 
@@ -71,8 +71,9 @@ def test_an_infeasible_answer_is_found(solved):
         pf.verify(solved)
 
 
-def test_verify_keeps_within_a_budget(table, tmp_path, small_tiles, monkeypatch):
+def test_verify_keeps_within_a_budget(table, tmp_path, settings, monkeypatch):
+    settings.small_tiles()
     pf.metric_nearness(table, tol=1e-9, workspace=tmp_path / "run.pf", **LIMITED)
     whole = pf.verify(tmp_path / "run.pf", oracle="numba")
-    monkeypatch.setattr("ooc_pf.triangles.check.divide_memory", lambda *_, **__: Budget(rows=5000, vectors=0))
+    settings.tight_memory(rows=5000, vectors=0)
     assert pf.verify(tmp_path / "run.pf", oracle="numba") == whole

@@ -1,4 +1,4 @@
-"""Metric nearness on the complete graph: damage is found, and bad input is named."""
+"""Tables, weights and limits that make no sense are named."""
 
 import numpy as np
 import pytest

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import ooc_pf as pf
 from ooc_pf.storage import workspace as ws
-from ooc_pf.storage.memory import Budget
 from ooc_pf.triangles import schedule as problem
 from ooc_pf.triangles import sweeps as sweeping
 from tests import naive
@@ -138,7 +137,8 @@ def test_the_smallest_tables(n):
 
 
 @pytest.mark.parametrize("options", [{}, LIMITED], ids=["free", "limited"])
-def test_memory_disk_workers_and_budget_give_the_same_bits(table, tmp_path, small_tiles, options, monkeypatch, rng):
+def test_memory_disk_workers_and_budget_give_the_same_bits(table, tmp_path, settings, options, monkeypatch, rng):
+    settings.small_tiles()
     options = {"tol": 1e-9, "weights": rng.uniform(0.5, 2.0, 435), **options}
     whole = pf.metric_nearness(table, workers=1, **options)
     assert whole.converged and whole.n_iter > 5
@@ -148,13 +148,14 @@ def test_memory_disk_workers_and_budget_give_the_same_bits(table, tmp_path, smal
     assert [record["lower_bound"] for record in whole.history] == [r["lower_bound"] for r in on_disk.history]
     opened = pf.open(tmp_path / "run.pf")
     assert np.array_equal(opened.x, by_edge(whole.x)) and np.array_equal(opened.duals.values, whole.duals.values)
-    monkeypatch.setattr("ooc_pf.triangles.family.divide_memory", lambda *_, **__: Budget(rows=5000, vectors=0))
+    settings.tight_memory(rows=5000, vectors=0)
     assert_same_bits(whole, pf.metric_nearness(table, workspace=tmp_path / "spilled.pf", workers=2, **options))
     assert {entry.name for entry in (tmp_path / "spilled.pf").iterdir()} >= {"gen", "feasible", "edges.zarr"}
     assert not (tmp_path / "spilled.pf" / "scratch").exists()
 
 
-def test_resumed_equals_uninterrupted(table, tmp_path, small_tiles):
+def test_resumed_equals_uninterrupted(table, tmp_path, settings):
+    settings.small_tiles()
     whole = pf.metric_nearness(table, tol=1e-9, **LIMITED)
     result = pf.metric_nearness(table, tol=1e-9, workspace=tmp_path / "run.pf", max_iter=1, **LIMITED)
     while not result.converged:
@@ -167,7 +168,8 @@ def test_resumed_equals_uninterrupted(table, tmp_path, small_tiles):
     assert pf.verify(tmp_path / "run.pf")["violation_of_x"] <= 1e-11
 
 
-def test_stops_are_honoured_and_resumable(table, tmp_path, small_tiles):
+def test_stops_are_honoured_and_resumable(table, tmp_path, settings):
+    settings.small_tiles()
     whole = pf.metric_nearness(table, tol=1e-9)
 
     def interrupt(record):
@@ -196,7 +198,8 @@ def interrupting(kernel, at):
     return called
 
 
-def test_a_stop_in_the_middle_of_an_iteration_leaves_the_committed_state(table, tmp_path, small_tiles, monkeypatch):
+def test_a_stop_in_the_middle_of_an_iteration_leaves_the_committed_state(table, tmp_path, settings, monkeypatch):
+    settings.small_tiles()
     whole = pf.metric_nearness(table, tol=1e-9)
     path = tmp_path / "run.pf"
     pf.metric_nearness(table, tol=1e-9, workspace=path, max_iter=3)
@@ -215,7 +218,8 @@ def test_a_stop_in_the_middle_of_an_iteration_leaves_the_committed_state(table, 
     assert np.array_equal(pf.resume(path).x, by_edge(whole.x))
 
 
-def test_a_stop_in_memory_leaves_a_valid_certificate(table, small_tiles, monkeypatch):
+def test_a_stop_in_memory_leaves_a_valid_certificate(table, settings, monkeypatch):
+    settings.small_tiles()
     best = pf.metric_nearness(table, tol=1e-9)
     monkeypatch.setattr(sweeping, "sweep_triples", interrupting(sweeping.sweep_triples, 50))
     result = pf.metric_nearness(table, tol=1e-9)

@@ -9,7 +9,8 @@ from ooc_pf.storage.vectors import Pool
 from ooc_pf.triangles.program import Crew, close_tiles
 from ooc_pf.triangles.tiles import Tiles, Tiling
 from tests import naive
-from tests.gallery import SIDE, as_tiles, symmetric
+from tests.gallery import symmetric
+from tests.parts import SIDE, as_tiles
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 2, 4, 5, 11, 16, 23])
