@@ -7,6 +7,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+import ooc_pf as pf
+
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
 
@@ -88,6 +90,64 @@ def mild_rows(rng):
     A /= np.linalg.norm(A, axis=1)[:, None]
     center = rng.uniform(0.3, 0.7, 40)
     return A, A @ center + np.where(np.arange(200) % 20 == 0, -0.05, 0.2), center
+
+
+# -- a problem of every kind, small enough to be run in many ways ------------------------------------------------------
+
+
+def _nearness(graph, **options):
+    return lambda **how: pf.metric_nearness(graph, **options, **how)
+
+
+def _clustering(graph, **options):
+    return lambda **how: pf.correlation_clustering(graph, **options, **how)
+
+
+def _rows(objective, oracle, **options):
+    return lambda **how: pf.project_and_forget(objective, oracle, **options, **how)
+
+
+def _cases():
+    """(name, function): calling it with ``workspace``, ``memory``, ``workers``, ``max_iter`` ... solves the problem.
+
+    The archive holds runs of these: change none of them, add others.
+    """
+    rng = np.random.default_rng(7)
+    u, v = random_graph(rng, 60, 240)
+    distances = u, v, rng.random(len(u))
+    yield "nearness", _nearness(distances, tol=1e-6)
+    yield "nearness-weights", _nearness(distances, tol=1e-6, weights=rng.uniform(0.5, 2.0, len(u)))
+    yield "nearness-external", _nearness(distances, tol=1e-6, external=True)
+    yield "clustering", _clustering(random_signed(np.random.default_rng(8), 60, 300), tol=1e-5)
+    yield "external", _clustering(random_signed(np.random.default_rng(9), 40, 140), tol=1e-2, external=True)
+    groups = attractive_groups(np.random.default_rng(10), 36)
+    yield "complete", _clustering(groups, base=-0.4, tol=1e-3)
+    yield "complete-linear", _clustering(groups, base=-0.4, gamma=None, tol=1e-2)
+    yield "linear", _clustering(random_signed(np.random.default_rng(11), 40, 120), gamma=None, tol=1e-2)
+    rng = np.random.default_rng(12)
+    square = symmetric(rng, 30, 0.2, 3.0)
+    yield "table", _nearness(square, tol=1e-8)
+    yield "table-limits", _nearness(square, tol=1e-8, weights=rng.uniform(0.5, 2.0, 435), **LIMITED)
+    A, b, center = feasible_rows(np.random.default_rng(13))
+    yield "rows", _rows(pf.objectives.quadratic(center), (A, b), tol=1e-6)
+    yield "rows-entropy", _rows(pf.objectives.entropy(center), (A, b), tol=1e-10, forget="never")
+    A, b, center = mild_rows(np.random.default_rng(14))
+    some = pf.oracles.random_subset(A, b, 100)
+    yield "rows-stochastic", _rows(pf.objectives.fermi_dirac(center), some, tol=1e-3, forget="all", seed=3)
+    rng = np.random.default_rng(15)
+    balls = [pf.sets.ball(0.3 * a, 1.5) for a in rng.normal(size=(60, 8))]
+    point = pf.objectives.quadratic(3 * rng.normal(size=8))
+    yield "sets", lambda **how: pf.project_onto_sets(point, balls, tol=1e-8, **how)
+
+
+CASES = dict(_cases())
+ON_DISK = ("nearness-external", "external")  # laid out for disk: these need a workspace
+OWN = ("rows", "rows-entropy", "rows-stochastic", "sets")  # a workspace does not hold their functions
+
+
+def go_on(name, workspace, **how):
+    """Go on with the run of a case in a workspace: by what is stored, or called again where that is not all."""
+    return CASES[name](workspace=workspace, **how) if name in OWN else pf.resume(workspace, **how)
 
 
 # -- files of edges ---------------------------------------------------------------------------------------------------

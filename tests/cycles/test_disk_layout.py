@@ -110,15 +110,6 @@ def test_more_rows_than_may_be_taken_up_at_once_are_taken_up_in_part(rng, tmp_pa
     assert few.lower_bound > 0
 
 
-def test_a_budget_too_small_is_refused_with_one_that_will_do(rng, tmp_path):
-    graph = communities(rng, 500, 8, signed=True)
-    with pytest.raises(pf.BudgetError, match=r"least that will do is [\d,]+ bytes") as caught:
-        pf.correlation_clustering(graph, external=True, workspace=tmp_path / "run.pf", memory="1MB")
-    least = int(str(caught.value).rsplit("is ", 1)[1].split(" ")[0].replace(",", ""))
-    result = pf.correlation_clustering(graph, external=True, workspace=tmp_path / "run.pf", memory=least)
-    assert result.converged
-
-
 @pytest.mark.parametrize("options", [{"base": -0.1}, {"gamma": None}, {"oracle": "igraph"}])
 def test_what_cannot_be_laid_out_for_disk_is_said(options, rng, tmp_path):
     graph = communities(rng, 50, 8, signed=True)

@@ -2,9 +2,7 @@
 
 import importlib.util
 import os
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,8 +12,8 @@ import pytest
 import ooc_pf as pf
 from ooc_pf.storage import workspace as ws
 from ooc_pf.storage.arrays import ArrayWriter
-from tests.gallery import by_edge, communities
-from tests.properties import assert_same_bits, resume_among_kills
+from tests.gallery import CASES, ON_DISK, communities, go_on
+from tests.properties import assert_same_bits, assert_same_run, run_among_kills
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "faults.py"
 
@@ -125,16 +123,6 @@ def test_names_cannot_lead_outside(small, tmp_path):
     pf.verify(path, oracle="numba")
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(60, marks=pytest.mark.slow)])
-def test_kill_at_random_moments_loses_nothing(small, tmp_path, kills):
-    """Killed again and again without warning, the run still ends with the bits of one that was left alone."""
-    path = tmp_path / "run.pf"
-    pf.metric_nearness(small, tol=1e-8, workspace=path, max_iter=0)
-    assert resume_among_kills(path, kills) == kills
-    assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(path))
-    pf.verify(path, oracle="numba")
-
-
 def test_failing_writes_lose_at_most_one_iteration(small, tmp_path, monkeypatch):
     """Let each kind of write fail in turn; the workspace stays valid and the run goes on to the same bits."""
     path = tmp_path / "run.pf"
@@ -158,45 +146,17 @@ def test_failing_writes_lose_at_most_one_iteration(small, tmp_path, monkeypatch)
     assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(path))
 
 
-KILLED = """
-import sys, numpy as np, ooc_pf as pf
-from tests.gallery import communities, write
-from tests.properties import assert_same_bits, resume_among_kills
-rng = np.random.default_rng(5)
-A = rng.normal(size=(200, 12))
-b = A @ rng.uniform(0.2, 0.8, 12) + 0.1 * rng.random(200)
-oracle = pf.oracles.random_subset(A, b, 100)
-workspace = sys.argv[1] if len(sys.argv) > 1 else None
-result = pf.project_and_forget(pf.objectives.entropy(np.full(12, 0.4)), oracle, tol=1e-5, workspace=workspace)
-print(result.converged, result.n_iter, result.x.tobytes().hex(), sorted(result.duals.items()))
-"""
-
-
-@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
-def test_killed_at_any_moment_it_ends_with_the_same_bits(kills, tmp_path):
-    def run(*arguments):
-        command = [sys.executable, "-c", KILLED, *map(str, arguments)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-    whole = run().communicate()[0]
-    assert whole.startswith("True")
-    for k in range(kills):
-        process = run(tmp_path / "run.pf")
-        began = time.monotonic()
-        while not (tmp_path / "run.pf" / "manifest.json").exists() and time.monotonic() < began + 60:
-            time.sleep(0.01)
-        time.sleep(0.1 + 0.13 * k)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-    assert run(tmp_path / "run.pf").communicate()[0] == whole
-
-
-@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
-def test_kills_at_random_moments_lose_nothing_of_a_table(table, tmp_path, kills):
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [("nearness", 5), ("table", 2), *(pytest.param(name, 40, marks=pytest.mark.slow) for name in CASES)],
+)
+def test_kills_at_random_moments_lose_nothing(name, kills, tmp_path):
+    """Killed again and again without warning, the run still ends with the bits of one that was left alone."""
     path = tmp_path / "run.pf"
-    pf.metric_nearness(table, tol=1e-9, workspace=path, max_iter=0)
-    assert resume_among_kills(path, kills) >= 1
-    result, whole = pf.resume(path), pf.metric_nearness(table, tol=1e-9)
-    assert np.array_equal(result.x, by_edge(whole.x)) and np.array_equal(result.duals.values, whole.duals.values)
+    CASES[name](workspace=path, max_iter=0)
+    assert run_among_kills(name, path, kills) >= 1
+    pf.verify(path, oracle="numba")
+    result = go_on(name, path)
     pf.verify(path)
+    whole = {} if name not in ON_DISK else {"workspace": tmp_path / "whole.pf"}
+    assert_same_run(CASES[name](**whole), result)

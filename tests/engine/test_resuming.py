@@ -7,16 +7,6 @@ import ooc_pf as pf
 from tests.properties import assert_same_bits
 
 
-def test_resumed_equals_uninterrupted(small, tmp_path):
-    whole = pf.metric_nearness(small, tol=1e-8)
-    result = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf", max_iter=1)
-    while not result.converged:
-        assert result.status == "iteration_limit"
-        result = pf.resume(tmp_path / "run.pf", max_iter=3, workers=1 + result.n_iter % 2)
-    assert_same_bits(whole, result)
-    assert [record["iteration"] for record in result.history] == list(range(1, whole.n_iter + 1))
-
-
 def test_resume_to_a_tighter_tolerance(small, tmp_path):
     loose = pf.metric_nearness(small, tol=1e-2, workspace=tmp_path / "run.pf")
     tight = pf.resume(tmp_path / "run.pf", tol=1e-9)
@@ -24,13 +14,6 @@ def test_resume_to_a_tighter_tolerance(small, tmp_path):
     assert tight.gap <= 1e-9 and tight.violation <= 1e-9
     with pytest.raises(pf.InputError, match="tol must be"):
         pf.resume(tmp_path / "run.pf", tol=-1.0)
-
-
-def test_weights_are_kept_for_resume(small, tmp_path, rng):
-    weights = rng.uniform(0.5, 2.0, len(small[0]))
-    whole = pf.metric_nearness(small, weights=weights)
-    pf.metric_nearness(small, weights=weights, workspace=tmp_path / "run.pf", max_iter=2)
-    assert_same_bits(whole, pf.resume(tmp_path / "run.pf"))
 
 
 def test_changed_options_are_refused_with_the_difference(small, solved):

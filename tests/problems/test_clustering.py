@@ -57,20 +57,6 @@ def signed(rng):
     return random_signed(rng, 60, 300)
 
 
-def test_memory_disk_workers_and_restart_give_the_same_bits(signed, tmp_path):
-    whole = pf.correlation_clustering(signed, tol=1e-6, workers=1)
-    assert whole.n_iter > 8
-    assert_same_bits(whole, pf.correlation_clustering(signed, tol=1e-6, workers=3))
-    result = pf.correlation_clustering(signed, tol=1e-6, workspace=tmp_path / "run.pf", max_iter=2)
-    while not result.converged:
-        result = pf.resume(tmp_path / "run.pf", max_iter=3)
-    assert_same_bits(whole, result)
-    assert np.array_equal(whole.labels, result.labels)
-    assert whole.summary() | {"workspace": None} == result.summary() | {"workspace": None}
-    assert np.array_equal(pf.open(tmp_path / "run.pf").labels, whole.labels)
-    assert pf.verify(tmp_path / "run.pf")["violation_of_x"] <= 1e-12
-
-
 def test_igraph_engine_agrees(signed):
     numba = pf.correlation_clustering(signed, tol=1e-6)
     igraph = pf.correlation_clustering(signed, tol=1e-6, oracle="igraph", workers=2)

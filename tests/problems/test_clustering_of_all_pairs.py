@@ -51,24 +51,6 @@ def groups(rng):
 
 
 @pytest.mark.parametrize("gamma", [1.0, None])
-def test_memory_disk_workers_and_restart_give_the_same_bits(groups, gamma, tmp_path):
-    options = {"gamma": gamma, "base": -0.4, "tol": 1e-6}
-    whole = pf.correlation_clustering(groups, **options, workers=1)
-    assert whole.converged and whole.n_iter > 5
-    assert_same_bits(whole, pf.correlation_clustering(groups, **options, workers=3))
-    result = pf.correlation_clustering(groups, **options, workspace=tmp_path / "run.pf", max_iter=2)
-    while not result.converged:
-        result = pf.resume(tmp_path / "run.pf", max_iter=3)
-    assert_same_bits(whole, result)
-    assert np.array_equal(whole.labels, result.labels)
-    assert whole.summary() | {"workspace": None} == result.summary() | {"workspace": None}
-    for oracle in ("igraph", "numba"):
-        report = pf.verify(tmp_path / "run.pf", oracle=oracle)
-        assert report["violation_of_x"] <= 1e-12
-        assert report["objective"] == pytest.approx(whole.objective, rel=1e-12)
-
-
-@pytest.mark.parametrize("gamma", [1.0, None])
 def test_igraph_engine_agrees(groups, gamma):
     options = {"gamma": gamma, "base": -0.4, "tol": 1e-6}
     igraph = pf.correlation_clustering(groups, oracle="igraph", workers=2, **options)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import ooc_pf as pf
 from tests import naive
 from tests.gallery import random_graph
-from tests.properties import assert_certificate_holds, assert_is_metric, assert_same_bits
+from tests.properties import assert_certificate_holds, assert_is_metric
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -73,28 +73,6 @@ def test_bridges_isolated_nodes_and_several_parts():
 def test_graphs_with_nothing_to_do(graph):
     result = pf.metric_nearness(graph)
     assert result.converged and result.objective == 0.0 and result.n_active == 0
-
-
-def test_memory_and_disk_give_the_same_bits(small, tmp_path):
-    in_memory = pf.metric_nearness(small, tol=1e-8)
-    on_disk = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
-    assert in_memory.n_iter > 8
-    assert_same_bits(in_memory, on_disk)
-    assert_same_bits(on_disk, pf.open(tmp_path / "run.pf"))
-
-
-def test_workers_do_not_change_the_bits(small):
-    assert_same_bits(pf.metric_nearness(small, workers=1), pf.metric_nearness(small, workers=3))
-
-
-def test_a_budget_that_sends_blocks_to_disk_does_not_change_the_bits(small, tmp_path, settings):
-    settings.small_blocks()
-    whole = pf.metric_nearness(small, tol=1e-8)
-    settings.tight_memory(rows=2000)
-    spilled = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
-    assert_same_bits(whole, spilled)
-    with pytest.raises(pf.BudgetError, match="workspace="):
-        pf.metric_nearness(small, tol=1e-8)
 
 
 def test_a_budget_too_small_names_the_least_that_will_do(small):

@@ -9,7 +9,6 @@ import ooc_pf as pf
 from tests import naive
 from tests.gallery import feasible_rows, mild_rows, random_graph
 from tests.properties import assert_is_metric
-from tests.settings import changed_settings
 
 
 @pytest.fixture
@@ -113,51 +112,7 @@ def test_cycles_with_extra_rows(small):
     assert_is_metric(60, u, v, np.maximum(less.x, 0.0), 1e-6)
 
 
-# -- disk, budget, restart -------------------------------------------------------------------------------------------
-
-
-def same_bits(one, other):
-    return (
-        np.array_equal(one.x, other.x)
-        and one.duals == other.duals
-        and (one.objective, one.lower_bound, one.n_iter) == (other.objective, other.lower_bound, other.n_iter)
-    )
-
-
-@pytest.mark.parametrize("forget", ["inactive", "all", "never"])
-def test_disk_memory_workers_and_restart_give_the_same_bits(forget, mild, tmp_path, settings):
-    A, b, center = mild
-    settings.small_scans()
-    settings.small_blocks()
-    objective = pf.objectives.fermi_dirac(center)
-    oracle = pf.oracles.random_subset(A, b, 100) if forget == "all" else (A, b)
-    options = {"tol": 1e-4, "forget": forget, "seed": 3}
-    whole = pf.project_and_forget(objective, oracle, **options)
-    assert whole.converged
-    path = tmp_path / "run.pf"
-    result = pf.project_and_forget(objective, oracle, workspace=path, max_iter=1, workers=1, **options)
-    while not result.converged:
-        assert result.status == "iteration_limit"
-        step = 1 + whole.n_iter // 5
-        result = pf.project_and_forget(objective, oracle, workspace=path, max_iter=step, workers=2, **options)
-    assert same_bits(result, whole)
-    assert same_bits(pf.open(path), whole)
-    assert pf.verify(path)["rows"] == whole.n_active
-
-
-def test_rows_wait_on_disk_beyond_the_budget(table, tmp_path):
-    A, b, center = table
-    objective = pf.objectives.quadratic(center)
-    with changed_settings() as settings:
-        settings.small_blocks(100)
-        whole = pf.project_and_forget(objective, (A, b), tol=1e-7)
-        settings.tight_memory(rows=4000)
-        spilled = pf.project_and_forget(objective, (A, b), tol=1e-7, workspace=tmp_path / "run.pf")
-        assert same_bits(spilled, whole)
-        with pytest.raises(pf.BudgetError, match="give more memory="):
-            pf.project_and_forget(objective, (A, b), tol=1e-7)
-    with pytest.raises(pf.BudgetError, match="the least that will do"):
-        pf.project_and_forget(objective, (A, b), memory="1MB")
+# -- workspaces and limits -------------------------------------------------------------------------------------------
 
 
 def test_a_workspace_is_for_one_problem(table, tmp_path):
@@ -181,6 +136,12 @@ def test_a_workspace_is_for_one_problem(table, tmp_path):
             change()
     again = pf.project_and_forget(objective, (A, b), workspace=path, forget="never", restart=True, tol=1e-9)
     assert np.allclose(again.x, tight.x, atol=1e-7)
+
+
+def test_a_budget_too_small_names_the_least_that_will_do(table):
+    A, b, center = table
+    with pytest.raises(pf.BudgetError, match="the least that will do"):
+        pf.project_and_forget(pf.objectives.quadratic(center), (A, b), memory="1MB")
 
 
 def test_limits_and_callbacks(table):

@@ -119,23 +119,6 @@ def test_an_oracle_names_the_sets_to_look_at(rng):
         pf.project_onto_sets(objective, sets, oracle=lambda x: [80])
 
 
-def test_disk_and_restart_give_the_same_bits(rng, tmp_path, settings):
-    settings.small_blocks(4)
-    A = rng.normal(size=(60, 8))
-    sets = [pf.sets.ball(0.3 * a, 1.5) for a in A]
-    objective, path = pf.objectives.quadratic(3 * rng.normal(size=8)), tmp_path / "run.pf"
-    whole = pf.project_onto_sets(objective, sets, tol=1e-8)
-    result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path, max_iter=1, workers=1)
-    assert result.status == "iteration_limit"
-    result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path, max_iter=2)
-    settings.tight_memory(rows=1000)
-    result = pf.project_onto_sets(objective, sets, tol=1e-8, workspace=path)
-    assert np.array_equal(result.x, whole.x) and result.n_iter == whole.n_iter
-    assert result.duals.keys() == whole.duals.keys()
-    assert all(np.array_equal(result.duals[k], whole.duals[k]) for k in whole.duals)
-    assert pf.verify(path)["drift"] < 1e-12
-
-
 def test_sets_without_a_common_point_are_said():
     apart = [pf.sets.ball([2.0, 0.0], 0.5), pf.sets.ball([-2.0, 0.0], 0.5)]
     assert pf.project_onto_sets(pf.objectives.quadratic([0.0, 1.0]), apart).status == "infeasible"

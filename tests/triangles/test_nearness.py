@@ -15,7 +15,7 @@ from ooc_pf.storage import workspace as ws
 from ooc_pf.triangles import schedule as problem
 from ooc_pf.triangles import sweeps as sweeping
 from tests import naive
-from tests.gallery import LIMITED, by_edge
+from tests.gallery import by_edge
 from tests.properties import assert_certificate_holds, assert_kkt, assert_same_bits
 
 
@@ -133,39 +133,7 @@ def test_the_smallest_tables(n):
     assert above.converged and np.array_equal(above.x, 1.0 - np.eye(n))
 
 
-# -- the same bits ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("options", [{}, LIMITED], ids=["free", "limited"])
-def test_memory_disk_workers_and_budget_give_the_same_bits(table, tmp_path, settings, options, monkeypatch, rng):
-    settings.small_tiles()
-    options = {"tol": 1e-9, "weights": rng.uniform(0.5, 2.0, 435), **options}
-    whole = pf.metric_nearness(table, workers=1, **options)
-    assert whole.converged and whole.n_iter > 5
-    assert_same_bits(whole, pf.metric_nearness(table, workers=3, **options))
-    on_disk = pf.metric_nearness(table, workspace=tmp_path / "run.pf", **options)
-    assert_same_bits(whole, on_disk)
-    assert [record["lower_bound"] for record in whole.history] == [r["lower_bound"] for r in on_disk.history]
-    opened = pf.open(tmp_path / "run.pf")
-    assert np.array_equal(opened.x, by_edge(whole.x)) and np.array_equal(opened.duals.values, whole.duals.values)
-    settings.tight_memory(rows=5000, vectors=0)
-    assert_same_bits(whole, pf.metric_nearness(table, workspace=tmp_path / "spilled.pf", workers=2, **options))
-    assert {entry.name for entry in (tmp_path / "spilled.pf").iterdir()} >= {"gen", "feasible", "edges.zarr"}
-    assert not (tmp_path / "spilled.pf" / "scratch").exists()
-
-
-def test_resumed_equals_uninterrupted(table, tmp_path, settings):
-    settings.small_tiles()
-    whole = pf.metric_nearness(table, tol=1e-9, **LIMITED)
-    result = pf.metric_nearness(table, tol=1e-9, workspace=tmp_path / "run.pf", max_iter=1, **LIMITED)
-    while not result.converged:
-        assert result.status == "iteration_limit"
-        result = pf.resume(tmp_path / "run.pf", max_iter=4, workers=1 + result.n_iter % 2)
-        pf.verify(tmp_path / "run.pf", oracle="numba")
-    assert np.array_equal(result.x, by_edge(whole.x))
-    assert np.array_equal(result.duals.values, whole.duals.values)
-    assert [record["iteration"] for record in result.history] == list(range(1, whole.n_iter + 1))
-    assert pf.verify(tmp_path / "run.pf")["violation_of_x"] <= 1e-11
+# -- stopped and resumed -----------------------------------------------------------------------------------------------
 
 
 def test_stops_are_honoured_and_resumable(table, tmp_path, settings):
