@@ -1,18 +1,25 @@
-"""Project and forget, out of core: convex problems with more constraints than anyone can list."""
+"""Project and forget, out of core: convex problems with more constraints than anyone can list.
 
-from . import objectives, oracles, sets
-from .commands.export import export
-from .commands.report import report
-from .edgelist.convert import convert
-from .engine.result import Result
-from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
-from .problems.clustering import correlation_clustering
-from .problems.data import random_dissimilarities, wang_weights
-from .problems.nearness import metric_nearness
-from .problems.project_and_forget import project_and_forget
-from .problems.project_onto_sets import project_onto_sets
-from .workspaces import open_workspace as open
-from .workspaces import resume, solve, verify
+Public names are imported on first use, so that ``import ooc_pf`` and ``ooc-pf --help`` load no library.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import objectives, oracles, sets
+    from .commands.export import export
+    from .commands.report import report
+    from .edgelist.convert import convert
+    from .engine.result import Result
+    from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
+    from .problems.clustering import correlation_clustering
+    from .problems.data import random_dissimilarities, wang_weights
+    from .problems.nearness import metric_nearness
+    from .problems.project_and_forget import project_and_forget
+    from .problems.project_onto_sets import project_onto_sets
+    from .workspaces import open_workspace as open
+    from .workspaces import resume, solve, verify
 
 __version__ = "0.1.0"
 
@@ -40,3 +47,43 @@ __all__ = [
     "verify",
     "wang_weights",
 ]
+
+# The module of each public name; after a colon what it is called there, if not the same.
+_MODULES = {
+    "BudgetError": ".errors",
+    "ClusterError": ".errors",
+    "InputError": ".errors",
+    "Result": ".engine.result",
+    "WorkspaceBusyError": ".errors",
+    "WorkspaceError": ".errors",
+    "convert": ".edgelist.convert",
+    "correlation_clustering": ".problems.clustering",
+    "export": ".commands.export",
+    "metric_nearness": ".problems.nearness",
+    "open": ".workspaces:open_workspace",
+    "project_and_forget": ".problems.project_and_forget",
+    "project_onto_sets": ".problems.project_onto_sets",
+    "random_dissimilarities": ".problems.data",
+    "report": ".commands.report",
+    "resume": ".workspaces",
+    "solve": ".workspaces",
+    "verify": ".workspaces",
+    "wang_weights": ".problems.data",
+}
+_SUBMODULES = ("objectives", "oracles", "sets")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for (PEP 562); from then on it is an ordinary attribute."""
+    if name in _SUBMODULES:
+        return importlib.import_module(f".{name}", __name__)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, called = _MODULES[name].partition(":")
+    value = getattr(importlib.import_module(module, __name__), called or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -291,8 +291,9 @@ def l1(center: Any, weights: Any = 1.0, *, ridge: Any = 1.0, anchor: Any = None)
     center = _vector("center", center)
     weight, stiff = _positive("weights", weights, len(center)), _positive("ridge", ridge, len(center))
     away = _away(anchor, center)
-    return Objective("l1", bregman.ABSOLUTE, stiff * away, weight, center, stiff, smooth=False,
-                     offset=-0.5 * float(stiff @ away**2))  # fmt: skip
+    return Objective(
+        "l1", bregman.ABSOLUTE, stiff * away, weight, center, stiff, smooth=False, offset=-0.5 * float(stiff @ away**2)
+    )
 
 
 def linf(center: Any, weight: float = 1.0, *, ridge: float = 1.0, anchor: Any = None) -> Objective:
@@ -302,13 +303,29 @@ def linf(center: Any, weight: float = 1.0, *, ridge: float = 1.0, anchor: Any = 
     if (stiff != stiff[0]).any():
         raise InputError("ridge must be one number for linf")
     away = _away(anchor, center)
-    return Objective("linf", bregman.QUADRATIC, stiff * away, stiff, center, stiff, peak=peak, smooth=False,
-                     offset=-0.5 * float(stiff @ away**2))  # fmt: skip
+    return Objective(
+        "linf",
+        bregman.QUADRATIC,
+        stiff * away,
+        stiff,
+        center,
+        stiff,
+        peak=peak,
+        smooth=False,
+        offset=-0.5 * float(stiff @ away**2),
+    )
 
 
-def separable(size: int, gradient: Callable[..., Any], inverse_gradient: Callable[..., Any], value: Callable[..., Any],
-              *, parameters: tuple = (), center: Any = None,
-              domain: tuple[float, float] = (-np.inf, np.inf)) -> Objective:  # fmt: skip
+def separable(
+    size: int,
+    gradient: Callable[..., Any],
+    inverse_gradient: Callable[..., Any],
+    value: Callable[..., Any],
+    *,
+    parameters: tuple = (),
+    center: Any = None,
+    domain: tuple[float, float] = (-np.inf, np.inf),
+) -> Objective:
     """Your own ``sum_j phi_j(x_j)``, strictly convex, from elementwise functions.
 
     Parameters

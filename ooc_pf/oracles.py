@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .cycles import settings
 from .cycles.graph import build_graph
 from .cycles.inputs import read_edges
-from .cycles.search import BLOCK_SOURCES, Frozen, NumbaOracle, all_sources, cut
+from .cycles.search import Frozen, NumbaOracle, SearchRules, all_sources, cut
 from .engine.rows import Rows
 from .errors import InputError
 from .kernels.paths import UNLIMITED
@@ -211,7 +212,7 @@ def explicit(A: Any, b: Any, *, equality: Any = False) -> Oracle:
 
 
 def _scan(table: Table) -> Tasks:
-    return lambda x, dice: [partial(table.read, *part) for part in table.parts()]
+    return lambda x, generator: [partial(table.read, *part) for part in table.parts()]
 
 
 def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int = 1) -> Oracle:
@@ -224,13 +225,13 @@ def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int
         raise InputError(f"count must be at least run, and run at least 1; found count={count!r}, run={run!r}")
     runs, some = -(-table.count // run), max(1, count // run)
 
-    def draw(dice: np.random.Generator) -> Rows:
-        first = np.sort(dice.choice(runs, size=min(some, runs), replace=False)) * run
+    def draw(generator: np.random.Generator) -> Rows:
+        first = np.sort(generator.choice(runs, size=min(some, runs), replace=False)) * run
         return Rows.join([table.read(int(at), min(int(at) + run, table.count)) for at in first])
 
     return Oracle(
         f"random_subset, {table.count} rows",
-        lambda x, dice: [partial(draw, dice)],
+        lambda x, generator: [partial(draw, generator)],
         complete=False,
         check=_scan(table),
         draws=max(1, -(-table.count // count)),
@@ -256,7 +257,7 @@ def from_function(function: Callable[[np.ndarray], Any], *, complete: bool = Tru
 
 
 def _ask(function: Callable[[np.ndarray], Any]) -> Tasks:
-    return lambda x, dice: [lambda: read_block(function(x.copy()))]
+    return lambda x, generator: [lambda: read_block(function(x.copy()))]
 
 
 def from_blocks(blocks: Iterable[Any]) -> Oracle:
@@ -265,7 +266,7 @@ def from_blocks(blocks: Iterable[Any]) -> Oracle:
         raise InputError(f"cannot read rows from {type(blocks).__name__}; give (A, b), a function, or a list of blocks")
     if iter(blocks) is blocks:
         raise InputError("the blocks of rows can be gone through only once; give a list, or an object that starts anew")
-    return Oracle("blocks", lambda x, dice: (partial(read_block, block) for block in blocks))
+    return Oracle("blocks", lambda x, generator: (partial(read_block, block) for block in blocks))
 
 
 def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_paths: int = 3, workers: int = 8) -> Oracle:
@@ -283,19 +284,19 @@ def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_path
     engine = NumbaOracle(net, None, workers)
     more = None if extra is None else read_oracle(extra)
 
-    def tasks(x: np.ndarray, dice: np.random.Generator) -> Sequence[Task]:
+    def tasks(x: np.ndarray, generator: np.random.Generator) -> Sequence[Task]:
         # Lengths below zero have rows of their own; a search takes them as zero, where no path gets longer by it.
         frozen = Frozen(net, Vector.of(x), limit=lambda lengths: lengths)
         engine.lay_out(frozen)
         # Whoever runs the tasks asks between them whether to go on.
-        rules = {"hops": UNLIMITED, "keep_paths": keep_paths, "slack": 1e-15, "stop": np.zeros(1, np.uint8)}
+        rules, stop = SearchRules(hops=UNLIMITED, keep_paths=keep_paths, slack=1e-15), np.zeros(1, np.uint8)
         found: list[Task] = [
-            lambda block=block: _cycle_rows(engine.search_block(frozen, block, **rules).rows)
-            for block in cut(all_sources(net), BLOCK_SOURCES)
+            lambda block=block: _cycle_rows(engine.search_block(frozen, block, rules=rules, stop=stop).rows)
+            for block in cut(all_sources(net), settings.BLOCK_SOURCES)
         ]
         if nonnegative:
             found.append(lambda: _below_zero(x))
-        return [*found, *(more.tasks(x, dice) if more else ())]
+        return [*found, *(more.tasks(x, generator) if more else ())]
 
     return Oracle("cycles", tasks, complete=more is None or more.complete, variables=len(edges.u))
 

@@ -105,9 +105,16 @@ def slab(a: Any, low: float, high: float, *, on: Any = None) -> ConvexSet:
 
 def _project_row(objective: Objective, x: np.ndarray, a: np.ndarray, rhs: float) -> np.ndarray:
     used, none = np.flatnonzero(a).astype(np.int32), np.zeros(1)
-    block = RowBlock.of(table=np.arange(len(a), dtype=np.int32), start=np.array([0, len(used)], np.int32), index=used,
-                        dual=none, key=np.zeros(1, np.uint64), coefficient=a[used], rhs=none + rhs,
-                        equality=np.ones(1, bool))  # fmt: skip
+    block = RowBlock.of(
+        table=np.arange(len(a), dtype=np.int32),
+        start=np.array([0, len(used)], np.int32),
+        index=used,
+        dual=none,
+        key=np.zeros(1, np.uint64),
+        coefficient=a[used],
+        rhs=none + rhs,
+        equality=np.ones(1, bool),
+    )
     y = objective.gradient(x)
     RowProgram.of(objective).project(block, Vector.of(y))
     return objective.point(y)

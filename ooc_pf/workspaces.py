@@ -1,105 +1,191 @@
 """What can be asked of a workspace, whatever problem it holds."""
 
+import inspect
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .cycles.check import verify_cycles
-from .cycles.family import Limits, check_tol
-from .cycles.persist import MakeProgram, load_edges, open_result
-from .engine.result import KEYED, Result
 from .errors import InputError, WorkspaceError
-from .general.check import verify_general
-from .problems.clustering import clustering_program, correlation_clustering
-from .problems.nearness import metric_nearness, nearness_program
-from .storage.arrays import read_array
-from .storage.vectors import Pool
-from .storage.workspace import Workspace, read_steadily
-from .triangles.check import verify_dense
-from .triangles.family import holds_dense, open_dense, resume_dense
 
-SOLVERS: dict[str, Callable[..., Result]] = {"nearness": metric_nearness, "clustering": correlation_clustering}
-PROGRAMS: dict[str, Callable[[dict[str, Any]], MakeProgram]] = {
-    "nearness": lambda options: nearness_program,
-    "clustering": lambda options: clustering_program(options["gamma"], options.get("base")),
+if TYPE_CHECKING:
+    from .engine.family import Family
+    from .engine.result import Result
+    from .storage.workspace import Workspace
+
+
+class Entry(NamedTuple):
+    """Where a built-in problem is found, as "module:name"; ``solve`` is None if no workspace can be handed to it."""
+
+    family: str
+    solve: str | None = None
+
+
+# Every built-in problem, by what manifests call it. Nearness on a table of all pairs goes by its engine, "dense".
+FAMILIES: dict[str, Entry] = {
+    "nearness": Entry("ooc_pf.problems.nearness:NEARNESS", "ooc_pf.problems.nearness:metric_nearness"),
+    "dense": Entry("ooc_pf.problems.nearness:TABLE"),
+    "clustering": Entry("ooc_pf.problems.clustering:CLUSTERING", "ooc_pf.problems.clustering:correlation_clustering"),
+    "rows": Entry("ooc_pf.general.family:ROWS"),
+    "sets": Entry("ooc_pf.general.family:SETS"),
 }
+LIMITS = ("memory", "workers", "max_iter", "max_time", "callback", "progress", "client")
 
 
-def _held_problem(workspace: Workspace) -> dict[str, Any]:
+def problems() -> list[str]:
+    """The problems that can be solved on a workspace."""
+    return sorted(name for name, entry in FAMILIES.items() if entry.solve)
+
+
+def _found(address: str) -> Any:
+    module, name = address.split(":")
+    return getattr(import_module(module), name)
+
+
+def family_of(workspace: "Workspace") -> "Family":
+    """The family of the run that a workspace holds."""
     held = workspace.manifest["problem"]
     if held is None:
         raise WorkspaceError(f"{workspace.name} holds no run yet; start one with `ooc-pf solve {workspace.name}`")
-    if held.get("name") in KEYED:
+    settings = held["options"].get("settings")
+    name = settings.get("engine", held["name"]) if isinstance(settings, dict) else held["name"]
+    if name not in FAMILIES:
+        raise WorkspaceError(f"{workspace.name} holds a run of {name!r}, which this release does not know")
+    return _found(FAMILIES[name].family)
+
+
+def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -> "Result":
+    """Solve the problem named on a workspace made by `convert`; continues where an earlier run stopped.
+
+    Parameters
+    ----------
+    workspace : path
+        Made by `convert`, or by an earlier solve.
+    problem : str
+        "nearness" or "clustering".
+    **options
+        Those of the problem's own function, `metric_nearness` or `correlation_clustering`.
+
+    Returns
+    -------
+    Result
+    """
+    if problem not in problems():
+        raise InputError(f"problem must be one of {', '.join(problems())}, found {problem!r}")
+    for name in options:
+        if not _takes(problem, name):
+            owners = [other for other in problems() if _takes(other, name)]
+            known = f"it belongs to {' and '.join(owners)}" if owners else "no problem has such an option"
+            raise InputError(f"{name} is not an option of {problem}: {known}")
+    return _solver(problem)(workspace, **options)
+
+
+def _solver(problem: str) -> Callable[..., "Result"]:
+    return _found(FAMILIES[problem].solve or "")
+
+
+def _takes(problem: str, option: str) -> bool:
+    parameters = inspect.signature(_solver(problem)).parameters
+    return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
+def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) -> "Result":
+    """Go on with the run a workspace holds, with the options it was started with.
+
+    Parameters
+    ----------
+    workspace : path
+    tol : float, optional
+        Go on to another tolerance.
+    **limits
+        Any of memory, workers, max_iter, max_time, callback, progress and client, as for `metric_nearness`.
+
+    Returns
+    -------
+    Result
+    """
+    from .engine.family import Given
+    from .engine.limits import Limits, check_tol
+    from .engine.run import solve as run
+    from .storage.workspace import Workspace
+
+    unknown = [name for name in limits if name not in LIMITS]
+    if unknown:
+        raise InputError(f"resume takes tol, {', '.join(LIMITS)}; {unknown[0]} was fixed when the run was started")
+    place = Workspace(workspace)
+    family = _resumable(place)
+    if tol is not None and tol != place.manifest["problem"]["options"]["tol"]:
+        check_tol(tol)
+        with place.locked():
+            held = place.manifest["problem"]
+            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}})
+    return run(family, Given(workspace, None), place.manifest["problem"]["options"], Limits(**limits))
+
+
+def _resumable(workspace: "Workspace") -> "Family":
+    family = family_of(workspace)
+    if not family.resumable:
         raise WorkspaceError(
             f"{workspace.name} holds a run whose objective and constraints are Python objects; call project_and_forget "
             "or project_onto_sets again, with workspace= and the same arguments, to go on with it"
         )
-    if held.get("name") not in SOLVERS:
-        raise WorkspaceError(f"{workspace.name} holds a run of {held.get('name')!r}, which this release does not know")
-    return held
+    return family
 
 
-def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -> Result:
-    """Solve the problem named on a workspace made by `convert`; continues where an earlier run stopped.
+def open_workspace(workspace: str | Path) -> "Result":
+    """What the run in a workspace has found so far; changes nothing.
 
-    ``options`` are those of the problem's own function, such as `metric_nearness`.
+    Parameters
+    ----------
+    workspace : path
+
+    Returns
+    -------
+    Result
     """
-    if problem not in SOLVERS:
-        raise InputError(f"problem must be one of {', '.join(SOLVERS)}, found {problem!r}")
-    for name in ("gamma", "base"):
-        if problem != "clustering" and name in options:
-            raise InputError(f"{name} belongs to clustering, not to {problem}")
-    return SOLVERS[problem](workspace, **options)
+    from .engine.place import open_result
+
+    return _steadily(workspace, lambda place: open_result(family_of(place), place))
 
 
-def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) -> Result:
-    """Go on with the run a workspace holds, with the options it was started with.
-
-    ``tol`` may be changed; ``limits`` are memory, workers, max_iter, max_time, callback and progress.
-    """
-    place = Workspace(workspace)
-    held = _held_problem(place)
-    if tol is not None and tol != held["options"]["tol"]:
-        check_tol(tol)
-        with place.locked():
-            held = _held_problem(place)
-            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}})
-    if holds_dense(place):
-        return resume_dense(place, Limits(**limits))
-    stored = {**_held_problem(place)["options"]}
-    stored.pop("settings")
-    if stored.pop("weights") is not None:
-        stored["weights"] = read_array(place.graph, "weight")
-    return SOLVERS[held["name"]](workspace, **stored, **limits)
-
-
-def open_workspace(workspace: str | Path) -> Result:
-    """What the run in a workspace has found so far; changes nothing."""
-    return read_steadily(workspace, lambda place: (open_dense if holds_dense(place) else open_result)(place))
-
-
-def verify(workspace: str | Path, *, oracle: str = "igraph", workers: int | None = None,
-           memory: int | str | None = None) -> dict[str, Any]:  # fmt: skip
+def verify(
+    workspace: str | Path, *, oracle: str = "igraph", workers: int | None = None, memory: int | str | None = None
+) -> dict[str, Any]:
     """Recompute what a workspace claims, from its edges and duals alone; raises WorkspaceError where it does not hold.
 
-    ``oracle`` is the engine for the complete search: "igraph" is independent of the one that usually solves, but takes
-    the whole graph in; "numba" is faster and keeps within ``memory``. Of general rows and sets only the arrays and the
-    invariant can be checked, as their functions are not in the workspace. With ``workers`` above one igraph works in
-    processes, and a script needs the usual ``if __name__ == "__main__":`` guard.
+    Parameters
+    ----------
+    workspace : path
+    oracle : {"igraph", "numba"}
+        The engine for the complete search: "igraph" is independent of the one that usually solves, but takes the whole
+        graph in; "numba" is faster and keeps within ``memory``. Of general rows and sets only the arrays and the
+        invariant can be checked, as their functions are not in the workspace.
+    workers : int, optional
+        With more than one, igraph works in processes, and a script needs the usual ``if __name__ == "__main__":``
+        guard.
+    memory : int or str, optional
+        A budget, like "500MB".
+
+    Returns
+    -------
+    dict
+        What was recomputed.
     """
+    from .cycles.inputs import load_edges
+    from .storage.vectors import Pool
 
-    def check(place: Workspace) -> dict[str, Any]:
-        if place.manifest["graph"]["kind"] in KEYED:
-            return {"status": place.manifest["status"], **verify_general(place)}
+    def check(place: "Workspace") -> dict[str, Any]:
+        found = {"status": place.manifest["status"]}
         if place.manifest["problem"] is None:
-            load_edges(place, Pool())
-            return {"status": place.manifest["status"]}
-        held = _held_problem(place)
-        if holds_dense(place):
-            report = verify_dense(place, oracle=oracle, workers=workers, memory=memory)
-        else:
-            make = PROGRAMS[held["name"]](held["options"])
-            report = verify_cycles(place, make, oracle=oracle, workers=workers, memory=memory)
-        return {"status": place.manifest["status"], **report}
+            if place.edges.exists():
+                load_edges(place, Pool())
+            return found
+        return found | family_of(place).verify(place, oracle=oracle, workers=workers, memory=memory)
 
-    return read_steadily(workspace, check)
+    return _steadily(workspace, check)
+
+
+def _steadily(workspace: str | Path, read: Callable[["Workspace"], Any]) -> Any:
+    from .storage.workspace import read_steadily
+
+    return read_steadily(workspace, read)

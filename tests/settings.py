@@ -1,17 +1,17 @@
 """Tuning numbers of the package, set so that small problems meet what large ones do: one place to change if they move.
 
 Tests ask for the fixture ``settings``; where a change ends before the test does, or there is no test, they use
-`changed_settings`.
+`changed_settings`. How memory is shared out needs no change: ``memory=`` may be a `Budget` that is shared out already.
 """
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
 
-from ooc_pf.problems import clustering
-from ooc_pf.storage.memory import Budget
+from ooc_pf.cycles import settings as cycles
 
 
 class Settings:
@@ -34,44 +34,31 @@ class Settings:
 
     def small_tiles(self, side=8):
         """Few lines a tile of a table, and workers for every round of tiles."""
-        self._set("triangles.family", choose_side=lambda nodes: side)
-        self._set("triangles.sweeps", SHORT=0)
+        self._set("triangles.settings", SIDES=(), LARGEST_SIDE=side, FEW_ROWS=0)
 
-    def small_scans(self, entries=700, found=50, batch=3):
+    def small_scans(self, entries=700, found=50, tasks=3):
         """Tables of rows are looked at in many pieces, and few rows are taken up at once."""
         self._set("oracles", TABLE_ENTRIES=entries)
-        self._set("general.scan", FOUND_ROWS=found, BATCH=batch)
+        self._set("general.settings", FOUND_ROWS=found, SCAN_TASKS=tasks)
 
     def small_searches(self, sources=8):
         """Few sources a block of a search."""
-        for module in ("search", "search_igraph", "search_dask", "schedule"):
+        for module in ("settings", "search"):
             self._set(f"cycles.{module}", BLOCK_SOURCES=sources)
 
     def one_complete_search(self):
         """A clustering begins with a complete search in one block, so that only the kernel itself can stop it."""
         self._set("cycles.search", BLOCK_SOURCES=1 << 20)
-        stages = [["certify", 0, 1, 3, 0.0], ["stream", 0, 4, 2, 0.0]]
+        stages = (cycles.QUICK, cycles.Stage(cycles.STREAM, hops=0, waves=4, rounds=2, pays=0.0))
         most = {"most_blocks": 1 << 20, "most_rows": 1 << 20}
-        plain = {"keep_paths": 1, "promise": 3.0, "stages": stages, **most}
-        self._set("problems.clustering", _settings=lambda *_: plain)
+        self._set("cycles.settings", CLUSTERING=cycles.Settings(stages, keep_paths=1, promise=3.0, **most))
 
     def few_rows_at_once(self, most):
         """A pass over cycles of a signed graph takes up so many rows at most, and looks at few pairs at a time."""
-        usual = clustering._settings
-        self._set("cycles.search", BATCH_PAIRS=1)
-        self._set("problems.clustering", _settings=lambda *args: {**usual(*args), "most_rows": most})
-
-    def tight_memory(self, **budget):
-        """Whatever the budget, it is shared out like this."""
-        shared = Budget(**budget)
-        for module, name in (
-            ("cycles.family", "share_out"),
-            ("cycles.check", "share_out"),
-            ("triangles.family", "divide_memory"),
-            ("triangles.check", "divide_memory"),
-            ("general.family", "share_out_rows"),
-        ):
-            self._set(module, **{name: lambda *_, **__: shared})
+        for module in ("settings", "search"):
+            self._set(f"cycles.{module}", BATCH_PAIRS=1)
+        for name in ("CLUSTERING", "CLUSTERING_ON_DISK", "COMPLETE", "LINEAR", "LINEAR_COMPLETE"):
+            self._set("cycles.settings", **{name: replace(getattr(cycles, name), most_rows=most)})
 
     def small_reads(self, block=None, batch=None, most=None):
         """Edge lists are read in blocks of so many bytes, merged in batches of rows, and hold no more than ``most``."""

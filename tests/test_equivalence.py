@@ -11,6 +11,8 @@ from dataclasses import replace
 import pytest
 
 import ooc_pf as pf
+from ooc_pf import workspaces
+from ooc_pf.storage.memory import Budget
 from ooc_pf.storage.workspace import Workspace
 from tests.gallery import CASES, ON_DISK, OWN, go_on
 from tests.properties import assert_same_run
@@ -85,14 +87,14 @@ def test_three_workers_and_the_least_memory_are_one_and_all(name, alone, tmp_pat
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_rows_that_wait_on_disk_are_rows_at_hand(name, alone, tmp_path, settings):
-    settings.tight_memory(rows=ROOM.get(name, 2000), vectors=0 if name.startswith("table") else None)
-    result = CASES[name](workspace=tmp_path / "run.pf", workers=2)
+def test_rows_that_wait_on_disk_are_rows_at_hand(name, alone, tmp_path):
+    tight = Budget(rows=ROOM.get(name, 2000), vectors=0 if name.startswith("table") else None)
+    result = CASES[name](workspace=tmp_path / "run.pf", workers=2, memory=tight)
     assert sum(record["read_bytes"] for record in result.history) > 0
     assert_same_run(alone(name), result)
     if name not in ON_DISK:
         with pytest.raises(pf.BudgetError, match="memory="):
-            CASES[name]()
+            CASES[name](memory=tight)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -132,6 +134,12 @@ def test_killed_is_uninterrupted(name, alone, tmp_path):
     assert Workspace(path).manifest["iteration"] >= 2
     pf.verify(path, oracle="numba")
     assert_same_run(alone(name), go_on(name, path))
+
+
+def test_every_family_has_a_case(alone):
+    held = [workspaces.family_of(Workspace(alone(name).workspace)) for name in CASES]
+    for name, entry in workspaces.FAMILIES.items():
+        assert any(family is workspaces._found(entry.family) for family in held), f"no case is of the family {name}"
 
 
 def test_only_the_functions_of_the_caller_are_not_stored(tmp_path):

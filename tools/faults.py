@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 import ooc_pf as pf
-from ooc_pf.storage import arrays, workspace
-from ooc_pf.storage import vectors as pages
+from ooc_pf.storage import arrays, vectors, workspace
 
 
 def write_edges(path: Path, seed: int) -> None:
@@ -48,6 +47,9 @@ def export(edges: Path, run: Path) -> None:
 
 
 STEPS = (convert, solve, export)
+LIVES = (0.05, 2.5)  # seconds, least and most, after which a process is killed
+# Imported once and not by every process that is killed: `import ooc_pf` alone loads none of it.
+PRELOADED = ["ooc_pf.edgelist.convert", "ooc_pf.problems.clustering", "ooc_pf.workspaces", "ooc_pf.commands.export"]
 
 
 def bits(run: Path) -> tuple[Any, ...]:
@@ -78,12 +80,11 @@ def run_all(edges: Path, run: Path) -> None:
 
 
 def kill_campaign(folder: Path, kills: int, seed: int) -> dict[str, int]:
-    """Kill the chain of commands at random moments until that many have been made; start over when it is through."""
-    dice, done, through = random.Random(seed), 0, 0
+    """Kill the chain of commands at random moments, so many times; start a new chain when one is through."""
+    moments, done, through = random.Random(seed), 0, 0
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["ooc_pf"])
-    alone = folder / "alone"
-    expected = _undisturbed(alone, seed)
+    context.set_forkserver_preload(PRELOADED)
+    expected = _undisturbed(folder / "undisturbed", seed)
     while done < kills:
         place = folder / f"chain{through}"
         edges, run = place / "edges.txt", place / "run.pf"
@@ -92,7 +93,7 @@ def kill_campaign(folder: Path, kills: int, seed: int) -> dict[str, int]:
             write_edges(edges, seed)
         process = context.Process(target=run_all, args=(edges, run))
         process.start()
-        process.join(dice.uniform(0.05, 2.5))
+        process.join(moments.uniform(*LIVES))
         if process.exitcode is None:
             os.kill(process.pid, signal.SIGKILL)
             process.join()
@@ -121,10 +122,16 @@ def _require(holds: bool, problem: str) -> None:
 # -- writes that fail -----------------------------------------------------------------------------------------------
 
 WRITES: list[tuple[Any, str]] = [
-    (arrays.ArrayWriter, "append"), (arrays.ArrayWriter, "close"), (workspace, "flush"), (workspace, "replace_file"),
-    (workspace, "flush_directory"), (workspace.Workspace, "_append_history"), (pages.Pool, "write"), (os, "replace"),
+    (arrays.ArrayWriter, "append"),
+    (arrays.ArrayWriter, "close"),
+    (workspace, "flush"),
+    (workspace, "replace_file"),
+    (workspace, "flush_directory"),
+    (workspace.Workspace, "_append_history"),
+    (vectors.Pool, "write"),
+    (os, "replace"),
     (os, "rename"),
-]  # fmt: skip
+]
 
 
 @contextlib.contextmanager

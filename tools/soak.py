@@ -19,6 +19,13 @@ import numpy as np
 
 import ooc_pf as pf
 
+WARM = 10  # lives until everything is compiled and every pool has been made
+# What counts as growth: more than a tenth, and more than so many megabytes, or handles, threads and processes.
+SLACK = 1.1
+MORE_MB = 20
+MORE = 2
+MOST_GENERATIONS = 2.6  # on disk, in sizes of the largest: two while one is written, and some for their difference
+
 
 def graph(rng: np.random.Generator, nodes: int = 800) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Signed, in groups of forty."""
@@ -65,31 +72,43 @@ def held() -> dict[str, int]:
     """What this process holds: memory in MB, file handles, threads, children."""
     with open("/proc/self/statm") as file:
         memory = int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
-    return {"memory_mb": memory, "handles": len(os.listdir("/proc/self/fd")), "threads": threading.active_count(),
-            "children": len(multiprocessing.active_children())}  # fmt: skip
+    return {
+        "memory_mb": memory,
+        "handles": len(os.listdir("/proc/self/fd")),
+        "threads": threading.active_count(),
+        "children": len(multiprocessing.active_children()),
+    }
+
+
+def grown(first: dict[str, int], last: dict[str, int]) -> list[str]:
+    """Names of what a process holds more of than chance allows."""
+    allowed = {name: SLACK * value + (MORE_MB if name == "memory_mb" else MORE) for name, value in first.items()}
+    return [name for name in allowed if last[name] > allowed[name]]
 
 
 def main() -> int:
+    """Live one life after another until the time is up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
     args = parser.parse_args()
-    rng, began, lives, said, start = np.random.default_rng(0), time.monotonic(), 0, 0, None
+    rng, began = np.random.default_rng(0), time.monotonic()
+    lives = said = 0
+    start: dict[str, int] | None = None
     generations = 0.0
     while time.monotonic() - began < 60 * args.minutes:
         with tempfile.TemporaryDirectory() as folder:
             generations = max(generations, one_life(Path(folder), rng))
         lives += 1
         now = held()
-        if lives == 10:  # everything is compiled and every pool has been made
+        if lives == WARM:
             start = now
         if time.monotonic() - began > 60 * (said + 1):
             said += 1
             print(f"{said} min, {lives} lives, {now}, generations on disk at most {generations:.2f}", flush=True)
-    allowed = {name: 1.1 * value + (20 if name == "memory_mb" else 2) for name, value in (start or {}).items()}
-    grown = [name for name in allowed if now[name] > allowed[name]]
+    more = grown(start or {}, now)
     print(f"{lives} lives, first {start}, last {now}, generations on disk at most {generations:.2f}")
-    print(f"grown: {grown or 'nothing'}")
-    return 1 if grown or start is None or generations > 2.6 else 0
+    print(f"grown: {more or 'nothing'}")
+    return 1 if more or start is None or generations > MOST_GENERATIONS else 0
 
 
 if __name__ == "__main__":

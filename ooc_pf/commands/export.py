@@ -14,27 +14,49 @@ from ..errors import InputError, WorkspaceError
 from ..storage.arrays import open_array, read_array, read_labels
 from ..storage.memory import MIB, parse_memory, refuse_below
 from ..storage.workspace import Workspace, read_steadily
+from .formats import format_of
 
-FORMATS = ("csv", "parquet", "npz")
-BATCH, LEAST_BATCH = 1 << 20, 1 << 13  # rows
-# Bytes of a row while it is written, of a label that is text or a number, and of all else.
-PER_ROW, PER_TEXT, PER_NUMBER, FIXED = 256, 120, 8, 24 * MIB
+# Cost only: rows written at once without a budget, and the fewest within one.
+BATCH = 1 << 20
+LEAST_BATCH = 1 << 13
+# Measured bytes: of a row while it is written, of a label that is text, of one that is a number, and of all else.
+PER_ROW = 256
+PER_TEXT = 120
+PER_NUMBER = 8
+FIXED = 24 * MIB
 
 Columns = dict[str, np.ndarray]
 
 
-def export(workspace: str | Path, target: str | Path, *, format: str | None = None, clusters: bool = False,
-           memory: int | str | None = None) -> int:  # fmt: skip
-    """Write ``u, v, value, x`` of every edge, or ``node, cluster`` of every node, with the node labels of the input.
+def export(
+    workspace: str | Path,
+    target: str | Path,
+    *,
+    format: str | None = None,
+    clusters: bool = False,
+    memory: int | str | None = None,
+) -> int:
+    """Write the answer of a workspace to one file, with the node labels of the input.
 
-    The format is that of the file's ending unless named. The file appears when it is complete; one that is there
-    already is replaced. ``memory`` is a budget: all labels must fit, edges are written in parts that do, except to npz.
-    Returns the number of rows.
+    Parameters
+    ----------
+    workspace : path or address
+    target : path
+        The file appears when it is complete; one that is there already is replaced.
+    format : {"csv", "parquet", "npz"}, optional
+        By default that of the file's ending.
+    clusters : bool
+        Write ``node, cluster`` of every node; otherwise ``u, v, value, x`` of every edge.
+    memory : int or str, optional
+        A budget. All labels must fit; edges are written in parts that do, except to npz.
+
+    Returns
+    -------
+    int
+        How many rows were written.
     """
     target = Path(target)
-    format = format or target.suffix.lstrip(".").lower()
-    if format not in FORMATS:
-        raise InputError(f"cannot export to {format or target.name!r}; name a file ending in .csv, .parquet or .npz")
+    format = format_of(target, format)
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
     partial = target.with_name(target.name + ".partial")
@@ -55,7 +77,7 @@ def export(workspace: str | Path, target: str | Path, *, format: str | None = No
 
 
 def _rows_at_once(place: Workspace, memory: int | str | None, *, whole: bool) -> int:
-    """How many rows to write at once within a budget; one that will not do is refused."""
+    """How many rows to write at once within a budget; a budget that will not do is refused."""
     budget = parse_memory(memory)
     if budget is None:
         return BATCH

@@ -1,31 +1,44 @@
-"""A run in words and tables: what was asked, what is proven, how it went, where the time and the bytes went."""
+"""A run in words and tables: what was asked, what is proven, how it went, where the time and the bytes went.
+
+The columns have the names that the progress of a run uses, see `engine.monitor.describe_iteration`.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..cycles.persist import open_result
-from ..engine.result import KEYED, Result
+from ..engine.place import open_result
+from ..engine.result import Result
 from ..storage.workspace import Workspace, read_steadily
+from ..workspaces import family_of
+from .status import size_of
 
 STAGE_HEAD = ("stage", "iterations", "rows found", "looked at", "projections", "seconds")
-LINE_HEAD = ("iteration", "stage", "lower bound", "gap", "worst violation", "rows kept")
+LINE_HEAD = ("iteration", "stage", "lower bound", "gap", "violation", "rows kept")
 LINES = 40  # of the table of iterations; longer runs are thinned out
 
 
 def report(workspace: str | Path) -> str:
-    """The run in a workspace as Markdown; changes nothing."""
+    """Describe the run in a workspace; changes nothing.
+
+    Parameters
+    ----------
+    workspace : path or address
+
+    Returns
+    -------
+    str
+        Markdown: what was asked, the certificate, the work by stage, and the iterations.
+    """
     return read_steadily(workspace, _written)
 
 
 def _written(place: Workspace) -> str:
-    manifest, result = place.manifest, open_result(place)
-    graph, options = manifest["graph"], dict(manifest["problem"]["options"])
-    options.pop("settings", None)
-    asked = ", ".join(f"{name} {'none' if value is None else value}" for name, value in options.items())
+    manifest, result = place.manifest, open_result(family_of(place), place)
+    graph, problem = manifest["graph"], manifest["problem"]
     parts = [
-        f"# {manifest['problem']['name']}: {result.status.replace('_', ' ')} after {result.n_iter} iterations",
-        f"{size_of(graph)}, kind {graph['kind']}; {asked}.",
+        f"# {problem['name']}: {result.status.replace('_', ' ')} after {result.n_iter} iterations",
+        f"{size_of(graph)}, kind {graph['kind']}; {_asked(problem['options'])}.",
         _table(("what", "value"), _facts(result)),
         "## Work by stage",
         _table(STAGE_HEAD, _stages(result.history)),
@@ -35,11 +48,10 @@ def _written(place: Workspace) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def size_of(graph: dict[str, Any]) -> str:
-    """How large the problem in a manifest's ``graph`` is; general problems have variables, not edges."""
-    if graph["kind"] in KEYED:
-        return f"{graph['edges']:,} variables"
-    return f"{graph['nodes']:,} nodes, {graph['edges']:,} edges"
+def _asked(options: dict[str, Any]) -> str:
+    """The options a user chose; the settings are the program's own."""
+    chosen = {name: value for name, value in options.items() if name != "settings"}
+    return ", ".join(f"{name} {'none' if value is None else value}" for name, value in chosen.items())
 
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:

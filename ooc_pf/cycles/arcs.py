@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..kernels import paths
+from ..kernels import paths, queue
 from ..storage.vectors import Pool
 from .graph import Graph
 
@@ -19,7 +19,7 @@ class Arcs:
     """
 
     def __init__(self, graph: Graph, pool: Pool | None = None):
-        self._start, self._count = graph.arc_start, graph.arcs
+        self.start, self._count = graph.arc_start, graph.arcs
         self.pages = (self._count >> paths.PAGE_SHIFT) + 1
         self.shortest = np.empty(graph.nodes)
         self._pool = pool
@@ -41,6 +41,11 @@ class Arcs:
             return self.whole[first:last]
         return self._pool.read(self._file, first * paths.ARC.itemsize, last - first, paths.ARC)
 
+    def read_into(self, page: int, slot: np.ndarray) -> None:
+        """Copy the arcs of a page that is in the file to the beginning of ``slot``."""
+        first, last = self._span(page)
+        self._pool.read_into(self._file, first * paths.ARC.itemsize, slot[: last - first])
+
     def _expect(self, page: int) -> None:
         first, last = self._span(page)
         if self.whole is None and first < last:
@@ -60,7 +65,7 @@ class Arcs:
         for page in range(self.pages):
             arcs = self.page(page)
             self._expect(page + 1)
-            paths.set_lengths(self._start, page, x(arcs["edge"]), arcs, self.shortest)
+            paths.set_lengths(self.start, page, x(arcs["edge"]), arcs, self.shortest)
             if self.whole is None:
                 self._store(page, arcs)
 
@@ -68,51 +73,52 @@ class Arcs:
 class Scratch:
     """What one worker needs for its searches: labels by node, buffers for the rows found, and pages of arcs.
 
-    With ``slots`` it holds that many pages. One that was used since the hand last passed it is spared once more, so
-    that it is those not used for longest that go, or nearly.
+    With ``slots`` it holds that many pages, which are replaced by the CLOCK algorithm (approximate LRU).
+
+    Attributes
+    ----------
+    labels : queue.Labels
+    rows : paths.RowBuffer
+    pages : paths.Pages
+        What is resident of the arcs last given to `hold`.
     """
 
-    def __init__(self, nodes: int, slots: int | None = None, most_paths: int = 8):
-        self.labels = (
-            np.full(nodes, np.inf),
-            np.full((nodes, paths.LABEL_SIZE), paths.NOWHERE, np.int32),
-            np.full((2, paths.BUCKETS), -1, np.int32),
-            np.empty(nodes, np.int32),
-        )
-        self.best = (np.empty(most_paths), np.empty((2, most_paths), np.int32))
+    def __init__(self, nodes: int, slots: int | None = None):
+        self.labels = queue.make_labels(nodes)
         self._order = np.empty(0, np.int64)
-        self._buffers(_ROW_BUFFER, _ENTRY_BUFFER)
+        self._make_rows(_ROW_BUFFER, _ENTRY_BUFFER)
         self._slots = slots
-        self.arcs = np.empty(0 if slots is None else slots << paths.PAGE_SHIFT, paths.ARC)
-        self.slot_of_page = np.empty(0, np.int32)
+        self._buffer = np.empty(0 if slots is None else slots << paths.PAGE_SHIFT, paths.ARC)
 
     def hold(self, arcs: Arcs) -> None:
         """Search over these arcs from now on."""
         self._source, self._hand = arcs, 0
-        self.recent = np.zeros(arcs.pages if arcs.whole is not None else self._slots, np.uint8)
         if arcs.whole is not None:
-            self.arcs, self.slot_of_page = arcs.whole, np.arange(arcs.pages, dtype=np.int32)
+            slot_of_page, recent = np.arange(arcs.pages, dtype=np.int32), np.zeros(arcs.pages, np.uint8)
+            self.pages = paths.Pages(arcs.start, slot_of_page, recent, arcs.whole)
         else:
-            self.slot_of_page = np.full(arcs.pages, -1, np.int32)
+            slot_of_page, recent = np.full(arcs.pages, -1, np.int32), np.zeros(self._slots, np.uint8)
+            self.pages = paths.Pages(arcs.start, slot_of_page, recent, self._buffer)
             self._page_of_slot = np.full(self._slots, -1, np.int64)
 
     def load(self, page: int) -> None:
-        """Make a page resident."""
-        while self.recent[self._hand]:
-            self.recent[self._hand] = 0
+        """Make a page resident; it takes the slot of the next page that was not used since the hand last passed."""
+        recent, slot_of_page = self.pages.recent, self.pages.slot_of_page
+        while recent[self._hand]:
+            recent[self._hand] = 0
             self._hand = (self._hand + 1) % self._slots
-        slot, self._hand = self._hand, (self._hand + 1) % self._slots
+        slot = self._hand
+        self._hand = (self._hand + 1) % self._slots
         if self._page_of_slot[slot] >= 0:
-            self.slot_of_page[self._page_of_slot[slot]] = -1
-        self.slot_of_page[page], self._page_of_slot[slot] = slot, page
-        part = self._source.page(page)
+            slot_of_page[self._page_of_slot[slot]] = -1
+        slot_of_page[page], self._page_of_slot[slot] = slot, page
         begin = slot << paths.PAGE_SHIFT
-        self.arcs[begin : begin + len(part)] = part
+        self._source.read_into(page, self.pages.arcs[begin : begin + (1 << paths.PAGE_SHIFT)])
 
     @functools.cached_property
-    def known(self) -> np.ndarray:
-        """A mark by node, for complete graphs."""
-        return np.full(len(self.labels[0]), -1, np.int32)
+    def mark(self) -> np.ndarray:
+        """A mark by node, for complete graphs; see `pairs.Known`."""
+        return np.full(len(self.labels.dist), -1, np.int32)
 
     def order(self, closers: int) -> np.ndarray:
         """Room for the order of as many closing edges."""
@@ -120,9 +126,9 @@ class Scratch:
             self._order = np.empty(closers, np.int64)
         return self._order
 
-    def _buffers(self, rows: int, entries: int) -> None:
-        self.rows = (np.empty(rows, np.int64), np.empty(rows), np.empty(entries, np.int32))
+    def _make_rows(self, rows: int, entries: int) -> None:
+        self.rows = paths.RowBuffer(np.empty(rows, np.int64), np.empty(rows), np.empty(entries, np.int32))
 
     def grow_rows(self) -> None:
         """Make room for rows too long for the buffers as they are."""
-        self._buffers(2 * len(self.rows[0]), 2 * len(self.rows[2]))
+        self._make_rows(2 * len(self.rows.end), 2 * len(self.rows.entries))

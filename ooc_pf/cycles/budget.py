@@ -1,20 +1,12 @@
-"""How a memory budget is shared out, before anything is allocated."""
+"""How a memory budget is shared out over a graph, before anything is allocated."""
 
 from typing import Any
 
 from ..kernels.paths import ARC, PAGE_SHIFT
-from ..storage.memory import Budget, parse_memory, refuse_below
+from ..storage.memory import MIB, Budget, parse_memory, refuse_below
+from . import settings as numbers
 
-MIB = 1 << 20
 ARC_PAGE = ARC.itemsize << PAGE_SHIFT  # bytes
-BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
-PER_EDGE = 132  # arcs with lengths, closing edges, and all vectors a run holds
-PER_EDGE_WHOLE = 240  # the same while the graph is built in memory
-PER_FOUND, PER_PAIR = 64, 200  # a row that a pass found; a pair of a complete graph that has a variable
-IGRAPH_EDGE, IGRAPH_NODE = 90, 2400  # igraph has its own copy, and tables of distances from 32 sources
-LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 32
-# Of general rows: bytes a variable, for a scan and after it the Newton steps, and for the rows at least.
-PER_VARIABLE, SCAN, LEAST_GENERAL = 160, 160 * MIB, 64 * MIB
 
 
 def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dict[str, Any]) -> Budget:
@@ -23,35 +15,44 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
     What fits stays in memory. A graph that was laid out for memory needs it; one laid out for disk needs some numbers a
     node, for every worker, and pages. How many pairs of a complete graph will need a variable shows only later.
     """
+    if isinstance(memory, Budget):
+        return memory
     budget = parse_memory(memory)
     if budget is None:
         return Budget()
-    if not options["external"]:
-        return _share_out_memory(budget, memory, nodes, edges, workers, options)
+    if options["external"]:
+        return _for_disk(budget, memory, nodes, edges, workers, options["settings"]["most_rows"])
+    return _for_memory(budget, memory, nodes, edges, workers, options)
+
+
+def _for_disk(budget: int, memory: Any, nodes: int, edges: int, workers: int, most_rows: int) -> Budget:
     # Rows that are held, rows that come, and both once more while they are joined.
-    found = 4 * PER_FOUND * options["settings"]["most_rows"]
-    fixed = 100 * nodes + workers * (48 * nodes + 2 * MIB) + 36 * MIB + found
-    least = fixed + LEAST_POOL + LEAST_ROWS + workers * LEAST_SLOTS * ARC_PAGE
+    found = 4 * numbers.PER_FOUND * most_rows
+    each = numbers.PER_NODE_AND_WORKER * nodes + numbers.FOR_EACH_WORKER
+    fixed = numbers.PER_NODE * nodes + numbers.FOR_ALL + found + workers * each
+    least = fixed + numbers.LEAST_POOL + numbers.LEAST_ROWS + workers * numbers.LEAST_SLOTS * ARC_PAGE
     refuse_below(least, budget, memory)
     left = budget - fixed
-    if left >= PER_EDGE * edges + LEAST_ROWS:
-        return Budget(rows=left - PER_EDGE * edges, build=left // 2)
-    slots = max(LEAST_SLOTS, int(0.4 * left) // (workers * ARC_PAGE))
-    slots = min(slots, 32 * edges // ARC_PAGE + 1)
+    if left >= numbers.PER_EDGE * edges + numbers.LEAST_ROWS:
+        return Budget(rows=left - numbers.PER_EDGE * edges, build=left // 2)
+    slots = max(numbers.LEAST_SLOTS, int(numbers.ARC_SHARE * left) // (workers * ARC_PAGE))
+    slots = min(slots, 2 * ARC.itemsize * edges // ARC_PAGE + 1)
     left -= slots * workers * ARC_PAGE
     return Budget(rows=left // 2, vectors=left // 2, slots=slots, build=left // 2)
 
 
-def _share_out_memory(budget, memory, nodes, edges, workers, options) -> Budget:
+def _for_memory(budget: int, memory: Any, nodes: int, edges: int, workers: int, options: dict[str, Any]) -> Budget:
     settings = options["settings"]
-    each = 48 * nodes + 2 * MIB if options["oracle"] == "numba" else IGRAPH_EDGE * edges + IGRAPH_NODE * nodes
-    shared = PER_EDGE_WHOLE * edges + (8 + 12 * settings.get("trees", 0)) * nodes
-    found = PER_FOUND * min(4 * settings["most_rows"], settings["keep_paths"] * edges)
+    each = numbers.PER_NODE_AND_WORKER * nodes + numbers.FOR_EACH_WORKER
+    if options["oracle"] == "igraph":
+        each = numbers.IGRAPH_EDGE * edges + numbers.IGRAPH_NODE * nodes
+    shared = numbers.PER_EDGE_WHOLE * edges + (8 + numbers.PER_TREE_NODE * settings.get("trees", 0)) * nodes
+    found = numbers.PER_FOUND * min(4 * settings["most_rows"], settings["keep_paths"] * edges)
     fixed = shared + found + workers * each
     if not options.get("base"):
         refuse_below(fixed + 16 * MIB, budget, memory, "; external=True lays the graph out for disk and needs less")
         return Budget(rows=budget - fixed)
-    fixed += PER_FOUND * max(BATCH_PAIRS, 64 * nodes)
+    fixed += numbers.PER_FOUND * max(numbers.BATCH_PAIRS, 64 * nodes)
     refuse_below(fixed + 32 * MIB, budget, memory)
     left = budget - fixed
-    return Budget(rows=left // 2, pairs=edges + left // 2 // PER_PAIR)
+    return Budget(rows=left // 2, pairs=edges + left // 2 // numbers.PER_PAIR)

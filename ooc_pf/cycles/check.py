@@ -11,7 +11,6 @@ import numpy as np
 
 from ..engine.check import TOLERANCE, agree, require
 from ..engine.parallel import count_workers, worker_pool
-from ..engine.problem import total_charge
 from ..engine.rows import RowBlock, Rows
 from ..engine.store import ConstraintStore
 from ..kernels.paths import UNLIMITED
@@ -21,16 +20,17 @@ from ..storage.workspace import Workspace
 from .budget import share_out
 from .disk_layout import build_external_graph
 from .graph import Graph
-from .inputs import Edges
-from .persist import MakeProgram, load_edges, load_point, load_program
-from .program import CycleProgram, nonnegative
+from .inputs import Edges, load_edges
+from .program import CycleProgram, MakeProgram, nonnegative
 from .schedule import freeze, look
-from .search import NO_PAIRS, Found, NumbaOracle, all_sources
+from .search import NO_PAIRS, Found, NumbaOracle, SearchRules, all_sources
 from .search_igraph import IgraphOracle
+from .stored import load_point, load_program
 
 
-def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None,
-                  memory: Any) -> dict[str, Any]:  # fmt: skip
+def verify_cycles(
+    workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None, memory: Any
+) -> dict[str, Any]:
     """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
 
     Reading a chunk checks its checksum. The rows must be cycles of the graph, y must follow from the targets and the
@@ -45,8 +45,9 @@ def verify_cycles(workspace: Workspace, make: MakeProgram, *, oracle: str, worke
 class _Check:
     """One verification, with what it holds."""
 
-    def __init__(self, workspace: Workspace, make: MakeProgram, oracle: str, workers: int | None, memory: Any,
-                 folder: Path):  # fmt: skip
+    def __init__(
+        self, workspace: Workspace, make: MakeProgram, oracle: str, workers: int | None, memory: Any, folder: Path
+    ):
         self.workspace, self.make, self.oracle, self.folder = workspace, make, oracle, folder
         # One igraph worker is this process itself: no script needs a guard for that.
         self.alone = oracle == "igraph" and workers in (None, 1)
@@ -54,8 +55,9 @@ class _Check:
         facts, options = workspace.manifest["graph"], workspace.manifest["problem"]["options"]
         self.external = bool(options["external"])
         options = {**options, "oracle": oracle, "external": self.external and oracle == "numba"}
-        self.budget = share_out(memory, nodes=facts["nodes"], edges=facts["edges"], workers=self.workers,
-                                options=options)  # fmt: skip
+        self.budget = share_out(
+            memory, nodes=facts["nodes"], edges=facts["edges"], workers=self.workers, options=options
+        )
         self.pool = Pool(self.budget.vectors, folder)
 
     def report(self) -> dict[str, Any]:
@@ -63,13 +65,14 @@ class _Check:
         edges = load_edges(workspace, self.pool)
         listed = load_program(workspace, self.make, edges, self.pool)
         require(workspace, self._same_graph(edges, listed.graph), "graph.zarr does not belong to edges.zarr")
-        program, y = load_point(workspace, listed, self.pool)
+        iterate = load_point(listed, workspace, self.pool)
+        program, y = iterate.program, iterate.y
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
             require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
         drift, scale = self._drift(program, rows, y), 1.0 + program.magnitude
         require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
-        report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(y, total_charge(program, rows))}
+        report = {"drift": drift, "rows": len(rows), "lower_bound": iterate.bound(rows)}
         agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
         y.close()
         if workspace.feasible:
@@ -102,8 +105,9 @@ class _Check:
             again = self.make(edges, None, None, self.pool).graph
             return all(_same(getattr(stored, name), getattr(again, name)) for name in vars(again))
         folder, signed = self.folder / "graph", self.workspace.manifest["graph"]["kind"] == "signed"
-        build_external_graph(folder, edges.u, edges.v, edges.value, edges.nodes, signed=signed,
-                             memory=self.budget.build)  # fmt: skip
+        build_external_graph(
+            folder, edges.u, edges.v, edges.value, edges.nodes, signed=signed, memory=self.budget.build
+        )
         parts = (
             (read_parts(self.workspace.graph, field.name), read_parts(folder, field.name)) for field in fields(Graph)
         )
@@ -130,10 +134,10 @@ class _Check:
                 if processes
                 else NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
             )
-            rules = {"hops": UNLIMITED, "keep_paths": 1, "slack": program.slack, "tick": lambda: True,
-                     "stop": np.zeros(1, np.uint8)}  # fmt: skip
+            rules, stop = SearchRules(hops=UNLIMITED, keep_paths=1, slack=program.slack), np.zeros(1, np.uint8)
             closed = nonnegative(point, self.pool)
-            unlisted = _Unlisted(program, engine.find(frozen, all_sources(program.graph), **rules))
+            batches = engine.find(frozen, all_sources(program.graph), rules=rules, tick=lambda: True, stop=stop)
+            unlisted = _Unlisted(program, batches)
             _, worst, _ = look(program, point, unlisted.taken_out(), 0, closed)
         return program.value(point) + unlisted.price, max(below, worst)
 
@@ -152,8 +156,14 @@ class _Unlisted:
             if not listed.all():
                 self.price += self._program.price_unlisted(self._program.within(found.reach[~listed]))
             none = np.empty(0)
-            yield replace(found, rows=Rows.empty(), violation=none, pairs=NO_PAIRS, edge=found.edge[listed],
-                          reach=found.reach[listed])  # fmt: skip
+            yield replace(
+                found,
+                rows=Rows.empty(),
+                violation=none,
+                pairs=NO_PAIRS,
+                edge=found.edge[listed],
+                reach=found.reach[listed],
+            )
 
 
 def _same(one: np.ndarray | Vector, other: np.ndarray | Vector) -> bool:

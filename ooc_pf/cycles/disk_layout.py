@@ -12,14 +12,15 @@ import numpy as np
 
 from ..storage.arrays import ArrayWriter, write_array
 from ..storage.vectors import PAGE, Vector, spans
+from . import settings
 
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]  # group, other end, edge
 Edges = tuple[Vector, Vector, Vector, np.ndarray]  # ends, values, and the nodes that each page of them reaches
-ENTRY_BYTES = 160  # of one arc while its range is sorted, all temporaries counted
 
 
-def build_external_graph(group: Path, u: Vector, v: Vector, value: Vector, nodes: int, *, signed: bool,
-                         memory: int) -> None:  # fmt: skip
+def build_external_graph(
+    group: Path, u: Vector, v: Vector, value: Vector, nodes: int, *, signed: bool, memory: int
+) -> None:
     """Write the arrays of a `Graph` into ``group``, using about ``memory`` bytes beyond a few numbers a node.
 
     Signed graphs are walked over positive edges and closed by negative ones; others both over all edges.
@@ -43,7 +44,7 @@ def build_external_graph(group: Path, u: Vector, v: Vector, value: Vector, nodes
         from_a = (closed[a] > closed[b]) | ((closed[a] == closed[b]) & (a < b))
         return np.where(from_a, a, b), np.where(from_a, b, a), edge[on]
 
-    room = max(1, memory // ENTRY_BYTES)
+    room = max(1, memory // settings.LAYOUT_ENTRY_BYTES)
     edges = (u, v, value, np.array(reaches).reshape(-1, 2))
     count = _write_grouped(group, "arc", edges, walked, arcs, room)
     write_array(group, "arc_start", np.concatenate(([0], np.cumsum(count))))
@@ -53,8 +54,9 @@ def build_external_graph(group: Path, u: Vector, v: Vector, value: Vector, nodes
     write_array(group, "closer_start", np.concatenate(([0], np.cumsum(count[sources]))))
 
 
-def _write_grouped(group: Path, name: str, edges: Edges, most: np.ndarray,
-                   columns: Callable[..., Columns], room: int) -> np.ndarray:  # fmt: skip
+def _write_grouped(
+    group: Path, name: str, edges: Edges, most: np.ndarray, columns: Callable[..., Columns], room: int
+) -> np.ndarray:
     """Write ``name_node`` and ``name_edge`` ordered by node and then by the other end; returns how many each node has.
 
     ``most`` says how many a node can have, so that a range of nodes can be chosen that has ``room``.

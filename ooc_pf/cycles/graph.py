@@ -15,6 +15,7 @@ from scipy import sparse
 from ..errors import InputError
 from ..storage.arrays import read_array, write_parts
 from ..storage.vectors import Pool, Vector, read_vector
+from . import settings
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,9 @@ class Graph:
     def read(cls, group: Path, pool: Pool | None = None) -> "Graph":
         """The graph that `write` or `build_external_graph` wrote, its vectors as the pool has them."""
         names = [field.name for field in fields(cls)]
-        return cls(*(
-            read_vector(group, name, pool) if name in cls.VECTORS else read_array(group, name) for name in names
-        ))  # fmt: skip
+        return cls(
+            *(read_vector(group, name, pool) if name in cls.VECTORS else read_array(group, name) for name in names)
+        )
 
 
 def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, closing=None) -> Graph:
@@ -91,7 +92,7 @@ def build_complete_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable: 
     arcs = _arcs(u, v, nodes, np.flatnonzero(passable))
     degree = np.diff(arcs[0])
     sources = np.flatnonzero(degree)
-    sources = sources[np.argsort(_deal(degree[sources]))].astype(np.int32)
+    sources = sources[np.argsort(_round_robin(degree[sources]))].astype(np.int32)
     nothing = np.empty(0, np.int32)
     return Graph.of(*arcs, sources, np.zeros(len(sources) + 1, np.int64), nothing, nothing)
 
@@ -166,18 +167,18 @@ def _closers(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarra
     from_a = (degree[a] > degree[b]) | ((degree[a] == degree[b]) & (a < b))
     source, target = np.where(from_a, a, b), np.where(from_a, b, a)
     sources, own, count = np.unique(source, return_inverse=True, return_counts=True)
-    rank = _deal(count)
+    rank = _round_robin(count)
     order = np.lexsort((target, rank[own]))
     by_rank = np.argsort(rank)
     start = np.concatenate(([0], np.cumsum(count[by_rank], dtype=np.int64)))
     return sources[by_rank].astype(np.int32), start, target[order].astype(np.int32), edges[order].astype(np.int32)
 
 
-def _deal(count: np.ndarray, hands: int = 64) -> np.ndarray:
-    """An order of the sources in which every stretch has its share of those with many closing edges."""
+def _round_robin(count: np.ndarray) -> np.ndarray:
+    """Ranks that deal sources out round-robin by degree, so that blocks of them cost about the same."""
     by_count = np.argsort(-count, kind="stable")
     rank = np.empty(len(count), np.int64)
-    rank[by_count] = np.argsort(np.arange(len(count)) % hands, kind="stable").argsort()
+    rank[by_count] = np.argsort(np.arange(len(count)) % settings.DEALT, kind="stable").argsort()
     return rank
 
 

@@ -1,15 +1,16 @@
 """The forms in which a caller may hand over a graph."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import igraph
 import numpy as np
 from scipy import sparse
 
-from ..errors import InputError
-from ..storage.vectors import Vector, spans
+from ..errors import InputError, WorkspaceError
+from ..storage.vectors import Pool, Vector, read_vector, spans
+from ..storage.workspace import Workspace
 from .graph import canonical_edges
 
 
@@ -22,7 +23,7 @@ class Edges:
     value: Vector
     nodes: int
     restore: Callable[[np.ndarray], Any]
-    zeros: int = 0  # weights of zero left out
+    zeros: int | None = None  # of signed edges: how many weights of zero were left out
 
 
 def read_edges(graph: Any, kind: str = "distance") -> Edges:
@@ -36,14 +37,16 @@ def read_edges(graph: Any, kind: str = "distance") -> Edges:
     return _without_zeros(edges) if kind == "signed" else edges
 
 
-def _edges(u: np.ndarray, v: np.ndarray, value: np.ndarray, nodes: int, restore: Callable, zeros: int = 0) -> Edges:
+def _edges(
+    u: np.ndarray, v: np.ndarray, value: np.ndarray, nodes: int, restore: Callable, zeros: int | None = None
+) -> Edges:
     return Edges(Vector.of(u), Vector.of(v), Vector.of(value), nodes, restore, zeros)
 
 
 def _without_zeros(edges: Edges) -> Edges:
     keep = edges.value.whole != 0.0
     if keep.all():
-        return edges
+        return replace(edges, zeros=0)
 
     def restore(x: np.ndarray) -> Any:
         full = np.full(len(keep), np.nan)
@@ -156,3 +159,16 @@ def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
         at = int(np.argmax(wrong))
         raise InputError(f"weight {at} is {weights[at]}; weights must be finite and positive (or leave the edge out)")
     return weights
+
+
+def load_edges(workspace: Workspace, pool: Pool) -> Edges:
+    """The edges of a workspace; vectors over them are given back as they are."""
+    nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
+    u, v, value = (read_vector(workspace.edges, field, pool) for field in ("u", "v", "value"))
+    sound = len(u) == len(v) == len(value) == edges
+    if sound:
+        for a, b, w in spans(u, v, value):
+            sound = sound and bool(np.all((a >= 0) & (a < b) & (b < nodes)) and np.isfinite(w).all())
+    if not sound:
+        raise WorkspaceError(f"{workspace.edges} does not hold the edges it should; convert them again")
+    return Edges(u, v, value, nodes, lambda x: x)

@@ -8,15 +8,19 @@ the smaller of limit and distance, is feasible. For duals z >= 0 of the rows the
 ``y = t - inverse * A'z``.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..engine.rows import RowBlock
+from ..errors import InputError
 from ..kernels.sweep import add_load, project_rows
 from ..storage.vectors import Pool, Vector, spans
+from . import settings
 from .graph import Graph, group_by, with_closers
+from .inputs import Edges
 
 
 @dataclass(frozen=True)
@@ -94,10 +98,20 @@ class CycleProgram:
         """Number of variables."""
         return self.inverse.size
 
+    def checked(self) -> "CycleProgram":
+        """Refuses numbers so large, or weights so far from one, that the objective overflows."""
+        with np.errstate(over="ignore"):
+            size = self.value(Vector.constant(self.size, 0.0))
+        if not math.isfinite(size):
+            raise InputError(
+                "the values or weights are too large: their objective is not a finite number; rescale them"
+            )
+        return self
+
     @property
     def slack(self) -> float:
         """Violations below this are rounding."""
-        return 1e-14 * max(1.0, self.magnitude)
+        return settings.ROUNDING * max(1.0, self.magnitude)
 
     @property
     def beyond(self) -> float:
@@ -252,9 +266,13 @@ def linear_bound(cost_and_load: Callable[[], Iterable[tuple[np.ndarray, np.ndarr
         if slope <= 0.0:
             break
         low, high = high, 2.0 * high
-    while high - low > 1e-10 * high:
+    while high - low > settings.BEST_SCALE * high:
         middle = 0.5 * (low + high)
         value, slope = value_and_slope(middle)
         best = max(best, value)
         low, high = (middle, high) if slope > 0.0 else (low, middle)
     return best
+
+
+# From edges, weights or None, the graph if it is laid out already, and where vectors are made.
+MakeProgram = Callable[[Edges, np.ndarray | Vector | None, Graph | None, Pool], CycleProgram]

@@ -1,5 +1,12 @@
-"""The oracle's schedule and the engine's record for programs over cycles."""
+"""What the oracle of a program over cycles does next, and what it makes of what it finds.
 
+The oracle goes through stages, each as long as it pays: short cycles are cheap to list, complete passes are not. The
+last stage repeats until its violations promise that a complete pass over one frozen point, without sweeps between, will
+certify.
+"""
+
+import contextlib
+import functools
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -9,43 +16,55 @@ import numpy as np
 
 from ..engine.certificate import Certificate
 from ..engine.monitor import Monitor
-from ..engine.problem import Pass, Problem, State, total_charge
-from ..engine.rows import TRAIL, Rows
-from ..engine.sweeps import sweep_round
-from ..errors import BudgetError
+from ..engine.problem import Pass, State, Swept, Turn
+from ..engine.rows import Rows
+from ..engine.store import ConstraintStore
+from ..engine.sweeps import SWEEPS_EACH_ROUND, sweep_round
+from ..errors import BudgetError, SearchStopped
 from ..kernels.paths import UNLIMITED
 from ..storage.vectors import Vector
+from ..storage.workspace import Workspace
+from . import settings as numbers
+from .point import CyclePoint
 from .program import CycleProgram, nonnegative
-from .search import BLOCK_SOURCES, Found, Frozen, Places, all_sources, count_blocks
-
-CERTIFY, HOT = "certify", "hot"
-CROWDED = 1.5  # times as many rows as a pass may take up are sifted at once
-FLOOR = 0.1  # rows violated by less than this part of the tolerance are left for later
-COOLING = 0.5  # what sweeps leave of a violation, at a guess
+from .search import Found, Frozen, Places, SearchRules, all_sources, count_blocks
+from .settings import CERTIFY, HOT, Settings, Stage
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A kind of pass over the sources. Stages shape the bits of an answer, so they are kept with a run.
+class CyclePlan:
+    """Where the schedule stands within a pass.
 
     Attributes
     ----------
-    hops : int
-        How many arcs from its source a search goes; 0: no limit, -1: trees instead of searches.
-    waves : int
-        In how many parts the sources are taken, with sweeps between. The stage "hot" takes as many at a time, but
-        always those that are most violated as far as is known, until none is worth it.
-    rounds : int
-        Rounds of sweeps after a wave, at most.
-    pays : float
-        The stage is repeated while a pass raises the bound by more than this, relatively.
+    wave : int
+        The part of the sources that comes next.
+    worst : float
+        The largest violation of the pass so far.
+    began : float
+        The lower bound when the pass began.
+    last : float
+        The largest violation of the pass before.
+    cold : float
+        Sources of a smaller expected violation are left alone in the stage "hot".
     """
 
-    name: str
-    hops: int
-    waves: int
-    rounds: int
-    pays: float
+    stage: str
+    wave: int = 0
+    worst: float = 0.0
+    began: float = 0.0
+    last: float = 1.0
+    cold: float = 0.0
+
+
+CycleState = State[CyclePoint, ConstraintStore, CyclePlan]
+
+
+@dataclass(frozen=True)
+class CyclePass(Pass):
+    """A pass over some sources; ``cut`` tells whether violated rows were left out because there were too many."""
+
+    cut: bool = False
 
 
 def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
@@ -55,8 +74,9 @@ def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
     return Frozen(graph, y, program.limit, program.beyond, known, address)
 
 
-def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: int,
-         point: Vector | None) -> tuple[Found, float, bool]:  # fmt: skip
+def look(
+    program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: int, point: Vector | None
+) -> tuple[Found, float, bool]:
     """Take in what a search brings, batch by batch: rows, the largest violation, and whether rows were left out.
 
     Of more than ``most_rows`` those that are violated most are kept, and no new pairs but theirs.
@@ -64,7 +84,8 @@ def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: 
     ``point``, which begins as max(y, 0), is made feasible on the way for all edges looked at; of pairs that are new,
     the reach stays with what was found.
     """
-    parts, held, seen, worst = [], 0, 0, 0.0
+    parts: list[Found] = []
+    held, seen, worst = 0, 0, 0.0
     for found in batches:
         old = found.edge >= 0
         edge, reach = found.edge[old], found.reach[old]
@@ -72,150 +93,223 @@ def look(program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: 
         if point is not None:
             worst = max(worst, float((program.limit(np.maximum(y.take(edge), 0.0)) - reach).max(initial=0.0)))
             point.put(edge, program.within(reach))
-        found = replace(found, edge=found.edge[~old], reach=found.reach[~old])
-        parts.append(found)
+        parts.append(replace(found, edge=found.edge[~old], reach=found.reach[~old]))
         held, seen = held + len(found.rows), seen + len(found.rows)
-        if held > CROWDED * most_rows:
+        if held > numbers.CROWDED * most_rows:
             parts = [Found.join(parts).worst_rows(most_rows)]
             held = len(parts[0].rows)
     taken = Found.join(parts).worst_rows(most_rows)
     return taken.numbered(y.size), worst, len(taken.rows) < seen
 
 
-def cycle_problem(name: str, program: CycleProgram, oracle: Any, monitor: Monitor, options: dict[str, Any],
-                  generation: Any = lambda: None, threads: Executor | None = None, workers: int = 1,
-                  most_pairs: int | None = None) -> Problem:  # fmt: skip
-    """The engine's record for a program over cycles.
+@dataclass(frozen=True)
+class CycleSchedule:
+    """The steps of Algorithm 1 for a program over cycles.
 
-    The oracle goes through stages, each as long as it pays: short cycles are cheap to list, complete passes not. The
-    last stage repeats until its violations promise that a complete pass over one frozen point, without sweeps between,
-    will certify.
-
-    ``threads`` for as many ``workers`` sweep side by side; ``most_pairs`` of a complete graph may have a variable.
+    Attributes
+    ----------
+    program : CycleProgram
+        As it was at the beginning of this call.
+    oracle
+        Has ``find`` and ``find_by_trees``, as `search.NumbaOracle`.
+    threads, workers : Executor or None, int
+        Who sweeps side by side.
+    most_pairs : int or None
+        How many pairs of a complete graph may have a variable.
+    workspace : Workspace or None
+        Where workers in other processes find the point.
     """
-    tol, settings = options["tol"], options["settings"]
-    stages = {stage[0]: Stage(*stage) for stage in settings["stages"]}
-    order = list(stages)
-    sources, slack = all_sources(program.graph), program.slack
-    blocks = count_blocks(sources)
 
-    def wave_size(stage: Stage) -> int:
+    program: CycleProgram
+    oracle: Any
+    monitor: Monitor
+    settings: Settings
+    tol: float
+    seed: int = 0
+    threads: Executor | None = None
+    workers: int = 1
+    most_pairs: int | None = None
+    workspace: Workspace | None = None
+
+    # -- stages and waves ---------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def sources(self) -> Places:
+        return all_sources(self.program.graph)
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """The stages in their order."""
+        return [stage.name for stage in self.settings.stages]
+
+    @property
+    def revisits(self) -> bool:
+        """Whether the most violated sources are searched again between complete passes."""
+        return HOT in self.names
+
+    def stage(self, plan: CyclePlan) -> Stage:
+        return self.settings.stages[self.names.index(plan.stage)]
+
+    def wave_size(self, stage: Stage) -> int:
+        """Sources of a wave, at most."""
         if stage.name == CERTIFY:
-            return max(1, len(sources))
-        return BLOCK_SOURCES * max(1, min(-(-blocks // stage.waves), settings["most_blocks"]))
+            return max(1, len(self.sources))
+        share = -(-count_blocks(self.sources) // stage.waves)
+        return numbers.BLOCK_SOURCES * max(1, min(share, self.settings.most_blocks))
 
-    def wave(state: State, stage: Stage) -> Places:
+    def wave(self, state: CycleState, stage: Stage) -> Places:
+        """The sources that come next."""
+        size = self.wave_size(stage)
         if stage.name == HOT:
-            return hottest(state.heat, state.plan["cold"], wave_size(stage))
-        first = state.plan["wave"] * wave_size(stage)
-        return sources[first : first + wave_size(stage)]
+            assert state.point.heat is not None
+            return hottest(state.point.heat, state.plan.cold, size)
+        return self.sources[state.plan.wave * size : (state.plan.wave + 1) * size]
 
-    def find(state: State) -> Pass:
-        stage = stages[state.plan["stage"]]
-        if stage.hops < 0:
-            return find_by_trees(state)
-        part = wave(state, stage)
-        complete = len(part) == len(sources) and stage.hops == 0
-        rules = {"hops": stage.hops or UNLIMITED, "keep_paths": settings["keep_paths"], "slack": slack,
-                 "stop": monitor.stop}  # fmt: skip
-        address = generation() and (generation(), "y")
-        with monitor.timed("oracle"), monitor.bar(stage.name, count_blocks(part)) as tick:
-            point = nonnegative(state.y, state.pool) if complete else None
-            batches = oracle.find(freeze(state.program, state.y, address), part, tick=tick, **rules)
-            found, worst, cut = look(state.program, state.y, batches, settings["most_rows"], point)
-        check_room(state, found.pairs)
-        state.admit(found.pairs)
-        if HOT in stages and stage.hops == 0:
-            state.heat = heated(state.heat, len(sources), part, found.peak)
-        if not complete or (cut and state.program.pairs):
-            return Pass(worthwhile(found), worst, found.relaxed, cut=cut)
+    def cold(self, worst: float) -> float:
+        """How little a source may be violated to be left alone: a part of the worst, but no less than is asked for."""
+        aim = (self.settings.calm or 0.0) * self.tol * self.program.scale
+        share = (self.settings.share or 0.0) * worst
+        return max(share, aim if worst > aim else 0.0, self.program.slack)
+
+    # -- find ---------------------------------------------------------------------------------------------------------
+
+    def find(self, state: CycleState) -> CyclePass:
+        stage = self.stage(state.plan)
+        return self.find_by_trees(state) if stage.hops < 0 else self.find_by_searches(state, stage)
+
+    def find_by_searches(self, state: CycleState, stage: Stage) -> CyclePass:
+        """One bounded search from each source of the wave."""
+        iterate, part = state.point, self.wave(state, stage)
+        complete = len(part) == len(self.sources) and stage.hops == 0
+        with self.monitor.timed("oracle"), self.monitor.bar(stage.name, count_blocks(part)) as tick:
+            point = nonnegative(iterate.y, iterate.pool) if complete else None
+            frozen = freeze(iterate.program, iterate.y, self._address())
+            rules = SearchRules(stage.hops or UNLIMITED, self.settings.keep_paths, self.program.slack)
+            batches = self.oracle.find(frozen, part, rules=rules, tick=tick, stop=self.monitor.stop)
+            found, worst, cut = look(iterate.program, iterate.y, batches, self.settings.most_rows, point)
+        self._check_room(iterate, found.pairs)
+        iterate.admit(found.pairs)
+        if self.revisits and stage.hops == 0:
+            iterate.heat = heated(iterate.heat, len(self.sources), part, found.peak)
+            state.moved = True
+        rows = self._worthwhile(found)
+        if point is None or (cut and iterate.program.pairs):
+            return CyclePass(len(rows), worst, rows, found.relaxed, cut=cut)
         if len(found.pairs):
-            point = Vector.of(np.concatenate((point.whole, state.program.within(found.reach))))
-        certificate = Certificate(state.program.value(point), bound(state), worst, program.scale)
-        return Pass(worthwhile(found), worst, found.relaxed, certificate, point, cut)
+            point = Vector.of(np.concatenate((point.whole, iterate.program.within(found.reach))))
+        value = iterate.program.value(point)
+        certificate = Certificate(value, self.bound(state), worst, self.program.scale)
+        return CyclePass(len(rows), worst, rows, found.relaxed, certificate, point, cut)
 
-    def check_room(state: State, pairs: np.ndarray) -> None:
-        if len(pairs) and most_pairs is not None and state.y.size + len(pairs) > most_pairs:
+    def _address(self) -> Any:
+        return None if self.workspace is None else (self.workspace.generation, "y")
+
+    def _check_room(self, iterate: CyclePoint, pairs: np.ndarray) -> None:
+        wanted = iterate.y.size + len(pairs)
+        if len(pairs) and self.most_pairs is not None and wanted > self.most_pairs:
             raise BudgetError(
-                f"{state.y.size + len(pairs):,} pairs need a variable, and there is memory for {most_pairs:,}; the "
-                "workspace, if any, is as it was after its last iteration: resume it with more memory="
+                f"{wanted:,} pairs need a variable, and there is memory for {self.most_pairs:,}; the workspace, if "
+                "any, is as it was after its last iteration: resume it with more memory="
             )
 
-    def worthwhile(found: Found) -> Rows:
+    def _worthwhile(self, found: Found) -> Rows:
         """The rows without those whose violation hardly counts yet: they would only make the sweeps longer."""
-        least = FLOOR * min(float(found.violation.max(initial=0.0)), tol * program.scale)
+        largest = float(found.violation.max(initial=0.0))
+        least = numbers.LEAST_OF_TOLERANCE * min(largest, self.tol * self.program.scale)
         return found.rows.select(found.violation >= least)
 
-    def cold(worst: float) -> float:
-        """How little a source may be violated to be left alone: a part of the worst, but no less than is asked for."""
-        aim = settings.get("calm", 0.0) * tol * program.scale
-        return max(settings.get("share", 0.0) * worst, aim if worst > aim else 0.0, slack)
+    def find_by_trees(self, state: CycleState) -> CyclePass:
+        """Cycles through a few shortest-path trees: the paper's random oracle."""
+        iterate = state.point
+        if not iterate.program.graph.closers:
+            return CyclePass(0, 0.0, Rows.empty())
+        assert self.settings.trees is not None and self.settings.penalty is not None
+        generator = np.random.default_rng([self.seed, state.iteration])
+        roots = draw_roots(iterate.program, iterate.y, self.settings.trees, generator)
+        # A detour of a few arcs more is worth finding only once the violations are of that size.
+        penalty = self.settings.penalty * min(1.0, state.plan.last)
+        with self.monitor.timed("oracle"), self.monitor.bar("trees", len(roots)) as tick:
+            frozen = freeze(iterate.program, iterate.y)
+            found = self.oracle.find_by_trees(frozen, roots, penalty=penalty, slack=self.program.slack, tick=tick)
+        worst = float(found.violation.max(initial=0.0))
+        return CyclePass(len(found.rows), worst, found.rows, found.relaxed)
 
-    def find_by_trees(state: State) -> Pass:
-        if not state.program.graph.closers:
-            return Pass(Rows.empty(), 0.0)
-        dice = np.random.default_rng([options["seed"], state.iteration])
-        roots = draw_roots(state.program, state.y, settings["trees"], dice)
-        with monitor.timed("oracle"), monitor.bar("trees", len(roots)) as tick:
-            frozen = freeze(state.program, state.y)
-            # A detour of a few arcs more is worth finding only once the violations are of that size.
-            penalty = settings["penalty"] * min(1.0, state.plan["last"])
-            found = oracle.find_by_trees(frozen, roots, penalty=penalty, slack=slack, tick=tick)
-        return Pass(found.rows, float(found.violation.max(initial=0.0)), found.relaxed)
+    # -- sweep, forget, bound -----------------------------------------------------------------------------------------
 
-    def sweep(state: State, found: Pass) -> dict[str, Any]:
-        counts = {"sweeps": 0, "projections": 0}
-        if program.pairs:
-            counts["pairs"] = len(state.program.pairs.unlisted)
-        stage = stages[state.plan["stage"]]
-        if stage.name != CERTIFY and not len(found.rows):
-            return counts
-        enough = max(0.02 * found.worst, 0.01 * tol * state.program.scale)
-        for _ in range(stage.rounds):
-            residual = sweep_round(state, monitor.stop, threads, workers)
-            counts["sweeps"] += TRAIL - 1
-            counts["projections"] += (TRAIL - 1) * len(state.rows)
-            if residual <= enough:
-                break
-        if state.program.step is not None and not found.cut:
-            state.recentre()
-        return counts
+    def sweep(self, state: CycleState, found: CyclePass) -> Swept:
+        iterate, stage = state.point, self.stage(state.plan)
+        pairs = {"pairs": len(iterate.program.pairs.unlisted)} if iterate.program.pairs else {}
+        if stage.name != CERTIFY and not found.found:
+            return Swept(more=pairs)
+        tolerated = numbers.SETTLED_OF_TOLERANCE * self.tol * iterate.program.scale
+        settled = max(numbers.SETTLED_OF_WORST * found.worst, tolerated)
+        sweeps, residual = 0, np.inf
+        while sweeps < stage.rounds * SWEEPS_EACH_ROUND and residual > settled:
+            residual = sweep_round(iterate, state.rows, self.monitor.stop, self.threads, self.workers)
+            sweeps += SWEEPS_EACH_ROUND
+        if iterate.program.step is not None and not found.cut:
+            iterate.recentre()
+        return Swept(sweeps, sweeps * len(state.rows), pairs, residual)
 
-    def forget(state: State) -> int:
+    def forget(self, state: CycleState) -> int:
         forgotten = state.rows.forget()
-        state.dismiss()
+        state.point.dismiss(state.rows)
         return forgotten
 
-    def bound(state: State) -> float:
-        return state.program.bound(state.y, total_charge(state.program, state.rows) if state.program.rhs else 0.0)
+    def bound(self, state: CycleState) -> float:
+        return state.point.bound(state.rows)
 
-    def plan(state: State, found: Pass, before: float, after: float) -> dict[str, Any]:
+    # -- plan ---------------------------------------------------------------------------------------------------------
+
+    def plan(self, state: CycleState, turn: Turn) -> CyclePlan:
         now = state.plan
-        stage = stages[now["stage"]]
-        began = before if now["wave"] == 0 else now["began"]
-        worst = max(now["worst"], found.worst)
+        stage = self.stage(now)
+        began = turn.before if now.wave == 0 else now.began
+        worst = max(now.worst, turn.found.worst)
+        if self._pass_goes_on(state, stage):
+            return replace(now, wave=now.wave + 1, worst=worst, began=began)
         if stage.name == HOT:
-            # Guesses may be wrong: after two passes' worth of them it is time to look everywhere.
-            if len(wave(state, stage)) and now["wave"] + 1 < 2 * stage.waves:
-                return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
-            return first_plan(CERTIFY, worst)
-        if (now["wave"] + 1) * wave_size(stage) < len(sources):
-            return {**now, "wave": now["wave"] + 1, "worst": worst, "began": began}
-        if stage.name == order[-1]:
+            return CyclePlan(CERTIFY, last=worst)
+        if stage.name == self.names[-1]:
             # A pass with sweeps takes the violation down, so that the next one may as well certify.
-            return first_plan(
-                CERTIFY if worst <= settings["promise"] * tol * state.program.scale else stage.name, worst
-            )
+            assert self.settings.promise is not None
+            promising = worst <= self.settings.promise * self.tol * state.point.program.scale
+            return CyclePlan(CERTIFY if promising else stage.name, last=worst)
         if stage.name == CERTIFY:
-            calm = order[-1] == HOT and not len(hottest(state.heat, cold(worst), 1))
-            return first_plan(CERTIFY if calm else order[-1], worst, cold(worst))
-        pays = worst > 0.0 and after - began > stage.pays * max(1.0, abs(after))
-        return first_plan(stage.name if pays else order[order.index(stage.name) + 1], worst)
+            cold = self.cold(worst)
+            again = self.revisits and not len(hottest(state.point.heat, cold, 1))
+            return CyclePlan(CERTIFY if again else self.names[-1], last=worst, cold=cold)
+        pays = worst > 0.0 and turn.after - began > stage.pays * max(1.0, abs(turn.after))
+        return CyclePlan(stage.name if pays else self.names[self.names.index(stage.name) + 1], last=worst)
 
-    return Problem(name, find, sweep, forget, bound, plan)
+    def _pass_goes_on(self, state: CycleState, stage: Stage) -> bool:
+        """Whether there is another wave."""
+        done = state.plan.wave + 1
+        if stage.name == HOT:
+            # Expectations may be wrong: after two passes' worth of them it is time to look everywhere.
+            return len(self.wave(state, stage)) > 0 and done < numbers.REVISIT_PASSES * stage.waves
+        return done * self.wave_size(stage) < len(self.sources)
+
+    def verdict(self, state: CycleState) -> None:
+        """A program over cycles always has a solution."""
+
+    def close(self, state: CycleState, status: str) -> Certificate | None:
+        """Look once more if there is time, so that there is a good feasible point; or take a plain one."""
+        certificate = state.certificate
+        if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
+            with contextlib.suppress(SearchStopped, BudgetError):
+                seen = self.find(replace(state, point=replace(state.point), plan=CyclePlan(CERTIFY)))
+                certificate = seen.certificate
+                if certificate and certificate.objective <= state.objective:
+                    state.feasible, state.objective = seen.point, certificate.objective
+        if state.feasible is None:
+            program = state.point.program
+            plain = program.plain_point(state.point.y, state.pool)
+            state.feasible, state.objective = plain, program.value(plain)
+        return certificate
 
 
-def draw_roots(program: CycleProgram, y: Vector, count: int, dice: np.random.Generator) -> np.ndarray:
+def draw_roots(program: CycleProgram, y: Vector, count: int, generator: np.random.Generator) -> np.ndarray:
     """Roots for trees: nodes drawn by the multipliers that pass through them, since that is where short paths meet."""
     graph = program.graph
     load = np.concatenate([load for _, load in program.cost_and_load(y, 1.0)])
@@ -223,23 +317,18 @@ def draw_roots(program: CycleProgram, y: Vector, count: int, dice: np.random.Gen
     traffic = np.bincount(tail, np.maximum(load[graph.arc_edge.whole], 0.0), graph.nodes)
     busy = np.flatnonzero(traffic)
     if not len(busy):
-        return dice.choice(graph.closer_node.whole, count)
-    return dice.choice(busy, min(count, len(busy)), replace=False, p=traffic[busy] / traffic.sum())
-
-
-def first_plan(stage: str, last: float = 1.0, cold: float = 0.0) -> dict[str, Any]:
-    """The beginning of a pass; ``last`` is the worst violation of the one before, ``cold`` what is left alone."""
-    return {"stage": stage, "wave": 0, "worst": 0.0, "began": 0.0, "last": last, "cold": cold}
+        return generator.choice(graph.closer_node.whole, count)
+    return generator.choice(busy, min(count, len(busy)), replace=False, p=traffic[busy] / traffic.sum())
 
 
 def hottest(heat: np.ndarray, cold: float, most: int) -> np.ndarray:
-    """Places of the sources hotter than ``cold``; of too many, the hottest."""
+    """Positions of the at most ``most`` sources whose expected violation exceeds ``cold``, the largest ones."""
     hot = np.flatnonzero(heat > cold)
     return np.sort(hot[np.argsort(-heat[hot], kind="stable")[:most]])
 
 
 def heated(heat: np.ndarray | None, sources: int, places: Places, peak: np.ndarray) -> np.ndarray:
-    """What is to be expected of each source after the sweeps that follow; nothing is known of one never visited."""
+    """The violation expected from each source after the sweeps that follow; infinite for one never searched."""
     heat = np.full(sources, np.inf) if heat is None else heat.copy()
-    heat[places] = COOLING * peak
+    heat[places] = numbers.LEFT_BY_SWEEPS * peak
     return heat

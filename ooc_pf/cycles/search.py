@@ -19,8 +19,8 @@ from ..errors import SearchStopped
 from ..kernels import pairs, paths, trees
 from ..storage.vectors import Pool, Vector
 from .arcs import Arcs, Scratch
-from .budget import BATCH_PAIRS
 from .graph import Graph
+from .settings import BATCH_PAIRS
 
 BLOCK_SOURCES = 32
 BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14
@@ -57,6 +57,25 @@ class Frozen:
     def x(self, edge: np.ndarray) -> np.ndarray:
         """Values at some edges."""
         return np.maximum(self.y.take(edge), 0.0)
+
+
+@dataclass(frozen=True)
+class SearchRules:
+    """How far a search goes, and what it keeps.
+
+    Attributes
+    ----------
+    hops : int
+        Paths have at most one arc more than this; `kernels.paths.UNLIMITED`: a complete search.
+    keep_paths : int
+        Rows for each closing edge at most, those of the shortest paths.
+    slack : float
+        Rows violated by no more than this are left out.
+    """
+
+    hops: int
+    keep_paths: int
+    slack: float
 
 
 @dataclass(frozen=True)
@@ -238,8 +257,9 @@ class NumbaOracle:
         for scratch in self._all_scratch:
             scratch.hold(self._arcs)
 
-    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+    def find(
+        self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
+    ) -> Iterator[Found]:
         """Search from the sources at ``places``, a batch at a time.
 
         ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
@@ -247,8 +267,7 @@ class NumbaOracle:
         self.lay_out(frozen)
 
         def search(*blocks: Places) -> list[Found | None]:
-            rules = {"hops": hops, "keep_paths": keep_paths, "slack": slack, "stop": stop}
-            return [self.search_block(frozen, block, **rules) if tick() else None for block in blocks]
+            return [self.search_block(frozen, block, rules=rules, stop=stop) if tick() else None for block in blocks]
 
         for part in batches(frozen, places):
             blocks = cut(part, BLOCK_SOURCES)
@@ -257,16 +276,15 @@ class NumbaOracle:
             tasks = [tuple(blocks[at : at + several]) for at in range(0, len(blocks), several)]
             yield join_or_stop([found for task in run_tasks(self._pool, search, tasks) for found in task])
 
-    def search_block(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
-                     stop: np.ndarray) -> Found | None:  # fmt: skip
+    def search_block(self, frozen: Frozen, places: Places, *, rules: SearchRules, stop: np.ndarray) -> Found | None:
         """What one block finds at the point laid out; None if it was stopped."""
         block = Block.read(frozen.graph, places)
         scratch = self._scratch.get()
         try:
-            found = self._search(scratch, frozen, block, hops, keep_paths, slack, stop)
+            found = self._search(scratch, frozen, block, rules, stop)
             if found is None or frozen.known is None:
                 return found
-            more = self._discover(scratch, frozen, block, hops, slack)
+            more = self._discover(scratch, frozen, block, rules)
             return replace(Found.join([found, more]), peak=np.maximum(found.peak, more.peak))
         finally:
             self._scratch.put(scratch)
@@ -285,8 +303,9 @@ class NumbaOracle:
                 return None
             scratch = self._scratch.get()
             try:
-                return trees.grow_tree(root, radius, penalty, root, graph.arc_start, self._arcs.whole,
-                                       *scratch.labels, forest[number])  # fmt: skip
+                return trees.grow_tree(
+                    root, radius, penalty, root, self._arcs.start, self._arcs.whole, scratch.labels, forest[number]
+                )
             finally:
                 self._scratch.put(scratch)
 
@@ -300,19 +319,23 @@ class NumbaOracle:
         found = Found.join(run_tasks(self._pool, _climb, calls))
         return replace(found, relaxed=sum(relaxed))
 
-    def _search(self, scratch, frozen, block, hops, keep_paths, slack, stop) -> Found | None:
+    def _search(
+        self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray
+    ) -> Found | None:
+        """The violated cycles of a block; None if it was stopped."""
         limit = frozen.limit(frozen.x(block.edge))
-        need = limit - self._arcs.shortest[block.node]
-        reach = np.empty(len(block.edge))
+        need, reach = limit - self._arcs.shortest[block.node], np.empty(len(block.edge))
+        closers = paths.Closers(block.sources, block.start, block.node, block.edge, limit, need, reach)
+        best = paths.make_best(rules.keep_paths)
         order = scratch.order(int(np.diff(block.start).max(initial=0)))
-        state, ends, gaps, entries = np.zeros(paths.STATE_SIZE, np.int64), [], [], []
+        state = scratch.labels.state
+        state[:] = 0
+        parts: list[tuple[np.ndarray, ...]] = []
         code = paths.FULL
         while code != paths.DONE:
             code = paths.advance(
-                block.sources, block.start, block.node, block.edge, limit, need, reach, hops, keep_paths, slack,
-                frozen.graph.arc_start, scratch.slot_of_page, scratch.recent, scratch.arcs, *scratch.labels, order,
-                *scratch.best, *scratch.rows, state, stop,
-            )  # fmt: skip
+                closers, rules.hops, rules.slack, scratch.pages, scratch.labels, order, best, scratch.rows, stop
+            )
             if code == paths.STOPPED:
                 return None
             if code >= 0:
@@ -321,29 +344,32 @@ class NumbaOracle:
             count, used = state[paths.ROWS], state[paths.ENTRIES]
             if code == paths.FULL and count == 0:
                 scratch.grow_rows()
-            ends.append(np.diff(scratch.rows[0][:count], prepend=0))
-            gaps.append(scratch.rows[1][:count].copy())
-            entries.append(scratch.rows[2][:used].copy())
+            rows = scratch.rows
+            lengths = np.diff(rows.end[:count], prepend=0)
+            parts.append((lengths, rows.violation[:count].copy(), rows.entries[:used].copy()))
             state[paths.ROWS] = state[paths.ENTRIES] = 0
-        start = np.concatenate(([0], np.cumsum(np.concatenate(ends), dtype=np.int64)))
-        rows, peak = Rows(start, np.concatenate(entries)), block.peak(block.owner, limit - reach)
-        return Found(rows, np.concatenate(gaps), peak, block.edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
+        lengths, violation, entries = (np.concatenate(part) for part in zip(*parts, strict=True))
+        start = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        peak = block.peak(block.owner, limit - reach)
+        return Found(Rows(start, entries), violation, peak, block.edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
 
-    def _discover(self, scratch, frozen, block, hops, slack) -> Found:
+    def _discover(self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules) -> Found:
         """The pairs without a variable that are closer than they may be."""
-        parts, done, most = [], 0, min(hops, paths.UNLIMITED - 1) + 1
+        parts, done, most = [], 0, min(rules.hops, paths.UNLIMITED - 1) + 1
         order = np.argsort(block.sources)
+        known = pairs.Known(*frozen.known, scratch.mark)
         while done < len(block.sources):
-            ends, reach = np.empty((len(scratch.rows[0]), 2), np.int32), np.empty(len(scratch.rows[0]))
-            row_end, _, entries = scratch.rows
+            room = len(scratch.rows.end)
+            ends, reach = np.empty((room, 2), np.int32), np.empty(room)
+            found = pairs.PairRows(ends, reach, scratch.rows.end, scratch.rows.entries)
             done, count, used, relaxed = pairs.discover(
-                block.sources, done, frozen.beyond - slack, most, *frozen.known, frozen.graph.arc_start,
-                self._arcs.whole, *scratch.labels, scratch.known, ends, reach, row_end, entries,
+                block.sources, done, frozen.beyond - rules.slack, most, known, self._arcs.start, self._arcs.whole,
+                scratch.labels, found,
             )  # fmt: skip
             if done < len(block.sources) and count == 0:
                 scratch.grow_rows()
-            start = np.concatenate(([0], row_end[:count]))
-            rows = Rows(start, entries[:used].copy())
+            start = np.concatenate(([0], found.end[:count]))
+            rows = Rows(start, found.entries[:used].copy())
             edge = -1 - np.arange(count, dtype=np.int32)
             gap = frozen.beyond - reach[:count]
             owner = order[np.searchsorted(block.sources, ends[:count, 0], sorter=order)]

@@ -24,10 +24,9 @@ from ..storage.memory import Budget
 from ..storage.objectstore import Mirror, is_url, local_copy
 from ..storage.vectors import Pool, read_vector
 from ..storage.workspace import EDGES, GRAPH, Workspace
+from . import settings
 from .graph import Graph, group_by, with_pairs
-from .search import BLOCK_SOURCES, Found, Frozen, NumbaOracle, Places, batches, count_blocks, cut
-
-TASK_BLOCKS = 4
+from .search import Found, Frozen, NumbaOracle, Places, SearchRules, batches, count_blocks, cut
 
 
 @dataclass(frozen=True)
@@ -57,29 +56,37 @@ class Address:
 class ClusterOracle:
     """Searches on the workers of ``client``; trees, which are few, with the oracle ``here``."""
 
-    def __init__(self, here: NumbaOracle, workspace: Workspace, limit_rule: tuple[float, float], client: Any,
-                 budget: Budget):  # fmt: skip
+    def __init__(
+        self, here: NumbaOracle, workspace: Workspace, limit_rule: tuple[float, float], client: Any, budget: Budget
+    ):
         self._workspace, self._rule, self._client, self._budget = workspace, limit_rule, client, budget
         self.find_by_trees = here.find_by_trees
 
-    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
+    def find(
+        self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
+    ) -> Iterator[Found]:
         """Search from the sources at ``places``, a batch at a time; ``stop`` acts between batches."""
         group, name = frozen.address
-        point = Address(self._workspace.address, str(group.relative_to(self._workspace.path)), name,
-                        (*self._rule, frozen.beyond), self._budget.vectors, self._budget.slots)  # fmt: skip
+        point = Address(
+            self._workspace.address,
+            str(group.relative_to(self._workspace.path)),
+            name,
+            (*self._rule, frozen.beyond),
+            self._budget.vectors,
+            self._budget.slots,
+        )
         for batch in batches(frozen, places):
             if not all([tick() for _ in range(count_blocks(batch))]):
                 raise SearchStopped
-            parts = cut(batch, TASK_BLOCKS * BLOCK_SOURCES)
-            calls = [(point, part, hops, keep_paths, slack) for part in parts]
+            parts = cut(batch, settings.CLUSTER_TASK_BLOCKS * settings.BLOCK_SOURCES)
+            calls = [(point, part, rules) for part in parts]
             yield Found.join(run_tasks(self._client, search_places, calls))
 
 
 # -- on the workers -------------------------------------------------------------------------------------------------
 
 
-class Desk:
+class WorkerCache:
     """What a worker keeps from task to task: a graph, and the last point with its arcs laid out."""
 
     def __init__(self, group: Path, vectors: int | None, slots: int | None):
@@ -119,35 +126,36 @@ class Desk:
 
 
 _ONE_TASK = threading.Lock()
-_desk: tuple[Any, Desk] | None = None
+_cache: tuple[Any, WorkerCache] | None = None
 
 
-def search_places(at: Address, places: Places, hops: int, keep_paths: int, slack: float) -> Found:
+def search_places(at: Address, places: Places, rules: SearchRules) -> Found:
     """Search from the sources at ``places``, given addresses alone; safe to run twice.
 
     A process searches one point at a time, whatever threads it has: for speed, have processes of one thread.
     """
-    rules = {"hops": hops, "keep_paths": keep_paths, "slack": slack, "stop": np.zeros(1, np.uint8)}
+    stop = np.zeros(1, np.uint8)
     with _ONE_TASK:
         root = local_copy(at.home)
         if is_url(at.home) and not (root / at.group).exists():
             Mirror(at.home).pull()
-        desk, point = _desk_at(root / GRAPH, at.vectors, at.slots), root / at.group
-        frozen = desk.look_at((_mark(point), at.name, at.rule), point, at.name, at.rule)
+        cache, point = _cache_for(root / GRAPH, at.vectors, at.slots), root / at.group
+        frozen = cache.look_at((_mark(point), at.name, at.rule), point, at.name, at.rule)
         # Block by block, as threads do: it decides the order of what is found.
-        return Found.join([desk.oracle.search_block(frozen, block, **rules) for block in cut(places, BLOCK_SOURCES)])
+        blocks = cut(places, settings.BLOCK_SOURCES)
+        return Found.join([cache.oracle.search_block(frozen, block, rules=rules, stop=stop) for block in blocks])
 
 
-def _desk_at(group: Path, vectors: int | None, slots: int | None) -> Desk:
-    """The desk for this graph: the present one, or a new one in its place."""
-    global _desk
+def _cache_for(group: Path, vectors: int | None, slots: int | None) -> WorkerCache:
+    """The cache for this graph: the present one, or a new one in its place."""
+    global _cache
     mark = (_mark(group), vectors, slots)
-    if _desk is None or _desk[0] != mark:
-        if _desk is not None:
-            _desk[1].close()
-            _desk = None
-        _desk = (mark, Desk(group, vectors, slots))
-    return _desk[1]
+    if _cache is None or _cache[0] != mark:
+        if _cache is not None:
+            _cache[1].close()
+            _cache = None
+        _cache = (mark, WorkerCache(group, vectors, slots))
+    return _cache[1]
 
 
 def _mark(group: Path) -> tuple[str, int]:

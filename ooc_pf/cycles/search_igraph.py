@@ -12,8 +12,9 @@ from ..engine.parallel import run_tasks
 from ..engine.rows import Rows
 from ..errors import SearchStopped
 from ..storage.arrays import read_array
+from . import settings
 from .graph import Graph, with_pairs
-from .search import BLOCK_SOURCES, Block, Found, Frozen, Places, batches, count_blocks, cut, join_or_stop
+from .search import Block, Found, Frozen, Places, SearchRules, batches, count_blocks, cut, join_or_stop
 
 
 class IgraphOracle:
@@ -25,15 +26,16 @@ class IgraphOracle:
     def __init__(self, group: Path, limit_rule: tuple[float, float], pool: Executor | None):
         self._group, self._rule, self._pool = group, limit_rule, pool
 
-    def find(self, frozen: Frozen, places: Places, *, hops: int, keep_paths: int, slack: float,
-             tick: Callable[[], bool], stop: np.ndarray) -> Iterator[Found]:  # fmt: skip
-        """Search from the sources at ``places``; ``hops``, ``keep_paths`` and ``stop`` do not apply to this engine."""
+    def find(
+        self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
+    ) -> Iterator[Found]:
+        """Search from the sources at ``places``; of the rules only ``slack`` matters here, and ``stop`` does not."""
         for part in batches(frozen, places):
             if not all([tick() for _ in range(count_blocks(part))]):
                 raise SearchStopped
             rule = (*self._rule, frozen.beyond)
-            blocks = cut(part, BLOCK_SOURCES)
-            calls = [(str(self._group), *map(str, frozen.address), rule, block, slack) for block in blocks]
+            blocks = cut(part, settings.BLOCK_SOURCES)
+            calls = [(str(self._group), *map(str, frozen.address), rule, block, rules.slack) for block in blocks]
             if self._pool is None:
                 yield join_or_stop([search_block_with_igraph(*call) for call in calls])
             else:

@@ -1,12 +1,11 @@
 """Edge lists of any size to workspaces.
 
-The rows are checked while they are read and put aside as Parquet; then they are numbered, sorted and merged.
+First pass: the rows are read, checked and put aside as Parquet. Then the nodes are numbered, and the rows sorted
+(external merge sort) and merged into edges, see `merge`.
 """
 
 import os
 import shutil
-import sys
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,16 @@ from pyarrow import parquet
 from ..errors import BudgetError, InputError
 from ..storage.memory import parse_memory
 from ..storage.workspace import EDGES, building, create_manifest
-from .merge import POLICIES, Database, number_nodes, write_edges
+from .choices import BAD_LINES, KINDS, POLICIES
+from .merge import Database, number_nodes, write_edges
 from .parquet import ParquetSource
+from .progress import Progress
 from .text import TextLabels, TextSource, row_schema
 
-KINDS = ("distance", "signed")
-BAD_LINES = ("error", "skip")
-MIN_MEMORY = 400 * 10**6
-BLOCK_BYTES = 4 << 20
+MIN_MEMORY = 400 * 10**6  # bytes; DuckDB and Arrow do not work with less
+BLOCK_BYTES = 4 << 20  # cost only: bytes of text parsed at once
+
+Source = ParquetSource | TextSource
 
 
 def convert(
@@ -87,29 +88,10 @@ def convert(
     _check_option("kind", kind, KINDS)
     _check_option("duplicates", duplicates, POLICIES if kind == "signed" else [p for p in POLICIES if p != "sign"])
     _check_option("bad_lines", bad_lines, BAD_LINES)
-    columns = _parse_columns(columns)
-    budget = parse_memory(memory)
-    if budget is not None and budget < MIN_MEMORY:
-        raise BudgetError(f"memory {memory!r} is too small to convert with; the least is {MIN_MEMORY // 10**6}MB")
-    source = Path(source)
-
-    with building(workspace) as directory, _Progress(progress) as bar:
-        reader = _open_source(source, columns, kind, bad_lines == "skip")
-        report = {
-            "file": source.name,
-            "format": reader.format,
-            "kind": kind,
-            "duplicates": duplicates,
-            "header": list(reader.header) if reader.header else None,
-        }
-        scratch = directory / "scratch"
-        scratch.mkdir()
-        report |= _collect_rows(reader, scratch / "rows.parquet", kind, bar)
-        with Database(scratch, budget, bar.show) as database:
-            report["nodes"] = number_nodes(database, directory / EDGES, source.name)
-            found = write_edges(database, directory / EDGES, kind, duplicates, source.name, reader.unit)
-        report |= _account(report, found)
-        shutil.rmtree(scratch)
+    columns, budget = _parse_columns(columns), _parse_budget(memory)
+    with building(workspace) as directory, Progress(progress) as bar:
+        reader = _open_source(Path(source), columns, kind, bad_lines == "skip")
+        report = _fill(directory, reader, kind, duplicates, budget, bar)
         create_manifest(directory, kind=kind, nodes=report["nodes"], edges=report["edges"], source=report)
     return report
 
@@ -147,6 +129,27 @@ def describe(report: dict[str, Any]) -> str:
     )
 
 
+def _fill(directory: Path, reader: Source, kind: str, duplicates: str, budget: int | None, bar: Progress) -> dict:
+    """Write the arrays of a workspace; returns the report."""
+    file = reader.path.name
+    report = {
+        "file": file,
+        "format": reader.format,
+        "kind": kind,
+        "duplicates": duplicates,
+        "header": list(reader.header) if reader.header else None,
+    }
+    scratch = directory / "scratch"
+    scratch.mkdir()
+    report |= _collect_rows(reader, scratch / "rows.parquet", kind, bar)
+    with Database(scratch, budget, bar.show) as database:
+        report["nodes"] = number_nodes(database, directory / EDGES, file)
+        found = write_edges(database, directory / EDGES, kind, duplicates, file, reader.unit)
+    report |= _account(report, found)
+    shutil.rmtree(scratch)
+    return report
+
+
 # -- options --------------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +167,15 @@ def _parse_columns(columns: str | Iterable[str | int] | None) -> tuple[str, ...]
     return names
 
 
-def _open_source(path: Path, columns: tuple[str, ...] | None, kind: str, skip_bad: bool) -> ParquetSource | TextSource:
+def _parse_budget(memory: int | float | str | None) -> int | None:
+    budget = parse_memory(memory)
+    if budget is not None and budget < MIN_MEMORY:
+        raise BudgetError(f"memory {memory!r} is too small to convert with; the least is {MIN_MEMORY // 10**6}MB")
+    return budget
+
+
+def _open_source(path: Path, columns: tuple[str, ...] | None, kind: str, skip_bad: bool) -> Source:
+    """A reader for a file, whose format is found from its first bytes."""
     try:
         with open(path, "rb") as file:
             is_parquet = file.read(4) == b"PAR1"
@@ -186,11 +197,11 @@ def _open_source(path: Path, columns: tuple[str, ...] | None, kind: str, skip_ba
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-def _collect_rows(reader: ParquetSource | TextSource, file: Path, kind: str, bar: "_Progress") -> dict[str, Any]:
-    """Put all good rows aside in ``file``, and count."""
+def _collect_rows(reader: Source, file: Path, kind: str, bar: Progress) -> dict[str, Any]:
+    """Put all good rows aside in ``file``, and count them."""
     try:
         counts = _write_rows(reader, file, kind, bar)
-    except TextLabels:
+    except TextLabels:  # start again, with all labels as text
         reader.text_labels = True
         counts = _write_rows(reader, file, kind, bar)
     counts["bad_lines_skipped"] = reader.bad
@@ -200,7 +211,7 @@ def _collect_rows(reader: ParquetSource | TextSource, file: Path, kind: str, bar
     return counts
 
 
-def _write_rows(reader: ParquetSource | TextSource, file: Path, kind: str, bar: "_Progress") -> dict[str, Any]:
+def _write_rows(reader: Source, file: Path, kind: str, bar: Progress) -> dict[str, Any]:
     rows = loops = zeros = 0
     schema = row_schema(reader.text_labels)
     with parquet.ParquetWriter(file, schema, compression="lz4", use_dictionary=False, write_statistics=False) as writer:
@@ -227,33 +238,3 @@ def _account(report: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         )
     usable = report["rows"] - report["self_loops"] - report["zero_weights"]
     return {"repeated_rows": usable - pairs, "cancelled_pairs": pairs - found["edges"], **found}
-
-
-# -- progress -------------------------------------------------------------------------------------------------------
-
-
-class _Progress:
-    """A line on stderr that is written over, at most five times a second."""
-
-    def __init__(self, enabled: bool):
-        self._enabled, self._start, self._last, self._width = enabled, time.monotonic(), 0.0, 0
-
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
-
-    def show(self, stage: str, done: float) -> None:
-        """Show how much of a stage is done; a negative fraction is not known."""
-        now = time.monotonic()
-        if not self._enabled or now - self._last < 0.2:
-            return
-        filled = round(30 * min(max(done, 0.0), 1.0))
-        share = f"{done:4.0%}" if done >= 0 else "   ?"
-        text = f"{stage:<17}[{'#' * filled}{'.' * (30 - filled)}] {share} {now - self._start:6.0f} s"
-        sys.stderr.write("\r" + text.ljust(self._width))
-        sys.stderr.flush()
-        self._last, self._width = now, max(self._width, len(text))

@@ -1,7 +1,7 @@
 """The rows of an edge list to the arrays of a workspace: number the nodes, sort, merge repeated pairs.
 
-DuckDB collects the labels, joins them and sorts the rows within a memory limit; the sorted rows are merged as they
-stream by.
+DuckDB does what needs more than memory: a hash aggregation collects the labels, hash joins number them, and an external
+merge sort brings the rows of each pair together. The sorted rows are then merged in one pass, batch after batch.
 """
 
 import concurrent.futures
@@ -19,15 +19,28 @@ from pyarrow import parquet
 
 from ..errors import BudgetError, InputError
 from ..storage.arrays import ArrayWriter
+from .choices import POLICIES
 
-POLICIES = ("mean", "sum", "sign", "first", "error")
-MAX_COUNT = 2**31 - 1
-BATCH_ROWS = 1 << 17
+MAX_COUNT = 2**31 - 1  # nodes and edges are numbered in 32 bits
+BATCH_ROWS = 1 << 17  # cost only: rows merged at once
+WAIT = 0.2  # seconds between two looks at a query's progress
 
-# Measured: beyond its limit the process holds up to 240 MB (DuckDB's own, Arrow's and the blocks being read).
-_BESIDE_DUCKDB = 260 * 10**6
-_DUCKDB_SHARE = 0.75
-_BYTES_PER_THREAD = 50 * 10**6
+# How the budget is shared out; cost only. Measured: beside its limit the process holds up to 240 MB (DuckDB's own,
+# Arrow's and the blocks being read).
+BESIDE_DUCKDB = 260 * 10**6
+DUCKDB_SHARE = 0.75
+BYTES_PER_THREAD = 50 * 10**6
+
+# Queries; each is run on its own, since together the tables of one would leave the other no memory.
+LABELS = "SELECT a AS label FROM rows UNION SELECT b FROM rows"
+SORTED_LABELS = "SELECT label FROM labels ORDER BY label"
+NUMBER_A = "SELECT id AS a, b, value, position FROM rows JOIN nodes ON a = label"
+NUMBER_B = "SELECT a, id AS b, value, position FROM half JOIN nodes ON b = label"
+# The lowest bit of the position tells the direction; rows of a pair keep the order of the file.
+SORTED_ROWS = (
+    "SELECT least(a, b) AS u, greatest(a, b) AS v, value, 2 * position + (a > b)::BIGINT AS position "
+    "FROM numbered WHERE a <> b {more} ORDER BY u, v, position"
+)
 
 
 class Database:
@@ -44,21 +57,8 @@ class Database:
     """
 
     def __init__(self, directory: Path, budget: int | None, show: Callable[[str, float], None]):
-        settings = {
-            "temp_directory": str(directory / "spill"),
-            "preserve_insertion_order": False,
-            "enable_external_file_cache": False,
-            "python_enable_replacements": False,
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        if budget is not None:
-            limit = int((budget - _BESIDE_DUCKDB) * _DUCKDB_SHARE)
-            settings["memory_limit"] = f"{limit}B"
-            # Each thread holds buffers of its own.
-            settings["threads"] = max(1, min(os.cpu_count() or 1, limit // _BYTES_PER_THREAD))
         self._directory, self._budget, self._show = directory, budget, show
-        self._connection = duckdb.connect(":memory:", config=settings)
+        self._connection = duckdb.connect(":memory:", config=_settings(directory, budget))
         self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
 
@@ -96,7 +96,7 @@ class Database:
         # The query runs in a thread, so that Ctrl-C is raised here; leaving the database then interrupts the query.
         future = self._thread.submit(work)
         try:
-            while not concurrent.futures.wait([future], timeout=0.2).done:
+            while not concurrent.futures.wait([future], timeout=WAIT).done:
                 self._show(stage, self._connection.query_progress() / 100)
             return future.result()
         except (duckdb.Error, OSError) as error:  # Arrow passes on what DuckDB raised as an OSError
@@ -106,6 +106,24 @@ class Database:
                 f"the memory of {self._budget} bytes, or the disk, was too small while {stage}: "
                 f"{str(error).splitlines()[0]}; give more memory"
             ) from error
+
+
+def _settings(directory: Path, budget: int | None) -> dict[str, Any]:
+    """Options of DuckDB: spill into the directory, keep to the budget, and fetch nothing from elsewhere."""
+    settings: dict[str, Any] = {
+        "temp_directory": str(directory / "spill"),
+        "preserve_insertion_order": False,
+        "enable_external_file_cache": False,
+        "python_enable_replacements": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    if budget is not None:
+        limit = int((budget - BESIDE_DUCKDB) * DUCKDB_SHARE)
+        settings["memory_limit"] = f"{limit}B"
+        # Each thread holds buffers of its own.
+        settings["threads"] = max(1, min(os.cpu_count() or 1, limit // BYTES_PER_THREAD))
+    return settings
 
 
 # -- nodes ----------------------------------------------------------------------------------------------------------
@@ -129,21 +147,20 @@ def number_nodes(database: Database, group: Path, file: str) -> int:
         How many nodes there are.
     """
     database.add("rows")
-    # Each step is a query of its own: together, the tables of one would leave the other no memory.
-    database.store("labels", "SELECT a AS label FROM rows UNION SELECT b FROM rows", "collecting nodes")
+    database.store("labels", LABELS, "collecting nodes")
     label_type = parquet.read_schema(database.path("rows")).field("a").type
-    batches = database.stream("SELECT label FROM labels ORDER BY label", "sorting nodes")
+    batches = database.stream(SORTED_LABELS, "sorting nodes")
     count = _write_nodes(batches, label_type, database.path("nodes"), group, file)
     database.add("nodes")
-    stage = "numbering nodes"
-    database.store("half", "SELECT id AS a, b, value, position FROM rows JOIN nodes ON a = label", stage)
+    database.store("half", NUMBER_A, "numbering nodes")
     database.path("rows").unlink()
-    database.store("numbered", "SELECT a, id AS b, value, position FROM half JOIN nodes ON b = label", stage)
+    database.store("numbered", NUMBER_B, "numbering nodes")
     database.path("half").unlink()
     return count
 
 
 def _write_nodes(batches: Iterator[pa.RecordBatch], kind: pa.DataType, table: Path, group: Path, file: str) -> int:
+    """Number sorted labels as they come: into ``table`` for the joins, and into the arrays of the workspace."""
     integers = pa.types.is_integer(kind)
     arrays = {"labels": np.int64} if integers else {"label_end": np.int64, "label_text": np.uint8}
     schema = pa.schema([("label", kind), ("id", pa.int64())])
@@ -195,12 +212,7 @@ def write_edges(database: Database, group: Path, kind: str, policy: str, file: s
         How many pairs, pairs in both directions and edges there are, and the least and greatest value.
     """
     signed = kind == "signed"
-    # The lowest bit of the position tells the direction; rows keep the order of the file.
-    rows = database.stream(
-        "SELECT least(a, b) AS u, greatest(a, b) AS v, value, 2 * position + (a > b)::BIGINT AS position "
-        f"FROM numbered WHERE a <> b {'AND value <> 0' if signed else ''} ORDER BY u, v, position",
-        "sorting",
-    )
+    rows = database.stream(SORTED_ROWS.format(more="AND value <> 0" if signed else ""), "sorting")
     merge = Merge(policy)
     counts = _write_pairs(merge.pairs(rows), group, signed, policy, file)
     if policy == "error" and merge.repeat:
@@ -211,6 +223,7 @@ def write_edges(database: Database, group: Path, kind: str, policy: str, file: s
 def _write_pairs(
     batches: Iterable[dict[str, np.ndarray]], group: Path, signed: bool, policy: str, file: str
 ) -> dict[str, Any]:
+    """Write the merged pairs, except those of weight zero, and count them."""
     pairs = both = edges = 0
     low, high = np.inf, -np.inf
     with (
@@ -242,6 +255,7 @@ def _write_pairs(
 
 
 def _merged_value(pairs: dict[str, np.ndarray], policy: str) -> np.ndarray:
+    """The value of each pair; under "error" there is one row of each, unless the run ends with that error."""
     if policy == "mean":
         return pairs["total"] / pairs["rows"]
     if policy == "sign":
@@ -250,10 +264,15 @@ def _merged_value(pairs: dict[str, np.ndarray], policy: str) -> np.ndarray:
 
 
 class Merge:
-    """Merges sorted rows into pairs; a pair may reach over any number of batches.
+    """Merges sorted rows into pairs in one pass; a pair may reach over any number of batches.
 
-    Rows and pairs have the same columns, so that the pair still open at the end of a batch goes before the next one.
-    `repeat` becomes (second position, first position, u, v) of the first row in the file that repeats a pair.
+    Rows and pairs have the same columns. So the pair that is still open at the end of a batch can be put before the
+    rows of the next one.
+
+    Attributes
+    ----------
+    repeat : tuple or None
+        (second position, first position, u, v) of the first row in the file that repeats a pair.
     """
 
     def __init__(self, policy: str):
@@ -273,6 +292,7 @@ class Merge:
             yield {name: column[-1:] for name, column in merged.items()}
 
     def _rows(self, batch: pa.RecordBatch) -> dict[str, np.ndarray]:
+        """Each row as a pair of its own."""
         u, v, value, position = (column.to_numpy() for column in batch.columns)
         return {
             "u": u,
@@ -285,8 +305,10 @@ class Merge:
         }
 
     def _merge(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """One entry for each run of rows with the same ends."""
         fresh = np.concatenate(([True], (np.diff(rows["u"]) != 0) | (np.diff(rows["v"]) != 0)))
-        starts, pair_of = np.flatnonzero(fresh), np.cumsum(fresh) - 1
+        starts = np.flatnonzero(fresh)
+        pair_of = np.cumsum(fresh) - 1
         self._note_repeat(rows, np.flatnonzero(~fresh), starts[pair_of])
         merged = {name: rows[name][starts] for name in ("u", "v", "position", "first")}
         # bincount adds one by one in the order of the rows, so where the batches end makes no difference.
@@ -296,6 +318,7 @@ class Merge:
         return merged
 
     def _note_repeat(self, rows: dict[str, np.ndarray], repeats: np.ndarray, start_of: np.ndarray) -> None:
+        """Keep the repeated row that comes first in the file."""
         if not len(repeats):
             return
         again = repeats[np.argmin(rows["position"][repeats])]

@@ -10,13 +10,16 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from ..errors import InputError
-from .text import SKIP_REMEDY, check_columns, row_schema
+from .fields import SKIP_REMEDY, check_columns
+from .text import row_schema
 
+# Cost only: rows read at once, and bytes of the file's read buffer.
 BATCH_ROWS = 1 << 17
+BUFFER_BYTES = 1 << 20
 
 
 class ParquetSource:
-    """One Parquet file, read as `TextSource` reads text."""
+    """One Parquet file, read as `TextSource` reads text; parameters and attributes as there."""
 
     unit, format, header = "row", "Parquet", None
 
@@ -35,10 +38,8 @@ class ParquetSource:
         self.text_labels = any(_is_text(kind) for kind in kinds[:2])
 
     def _check_types(self, kinds: list[pa.DataType]) -> None:
-        node, number = (
-            (_is_integer_or_text, "integers or text for a node id"),
-            (_is_number, f"numbers for {self.value}"),
-        )
+        node = (_is_integer_or_text, "integers or text for a node id")
+        number = (_is_number, f"numbers for {self.value}")
         for name, kind, (fits, wanted) in zip(self.columns, kinds, (node, node, number), strict=False):
             if not fits(kind):
                 raise InputError(
@@ -48,7 +49,7 @@ class ParquetSource:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[parquet.ParquetFile]:
         try:
-            with parquet.ParquetFile(self.path, buffer_size=1 << 20) as file:
+            with parquet.ParquetFile(self.path, buffer_size=BUFFER_BYTES) as file:
                 yield file
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0][:200]
@@ -65,22 +66,30 @@ class ParquetSource:
                 first += len(batch)
 
     def _checked(self, batch: pa.RecordBatch, first: int) -> pa.Table:
+        """The good rows of a batch whose first row has the number ``first``."""
         schema = row_schema(self.text_labels)
         a, b = (self._labels(batch, name, schema.field("a").type) for name in self.columns[:2])
         value = pa.array(np.ones(len(batch)))
         if self.has_value:
             value = batch.column(self.columns[2]).cast(pa.float64(), safe=False)
+        good = self._usable(a, b, value)
+        bad = len(batch) - good.true_count
+        if bad and not self.skip_bad:
+            raise self._row_error(batch, good.index(False).as_py(), first)
+        self.bad += bad
+        return pa.table([a, b, value, np.arange(first, first + len(batch))], schema=schema).filter(good)
+
+    def _usable(self, a: pa.Array, b: pa.Array, value: pa.Array) -> pa.Array:
+        """Whether each row has two labels and a finite value."""
         good = pc.and_(pc.and_(a.is_valid(), b.is_valid()), pc.fill_null(pc.is_finite(value), False))
         if self.text_labels:
             good = pc.and_(good, pc.fill_null(pc.and_(pc.not_equal(a, ""), pc.not_equal(b, "")), False))
-        bad = len(batch) - good.true_count
-        if bad and not self.skip_bad:
-            at = good.index(False).as_py()
-            row = [batch.column(name)[at].as_py() for name in self.columns]
-            wanted = f"two node ids and a finite {self.value}" if self.has_value else "two node ids"
-            raise InputError(f"{self.path.name} row {first + at}: {str(row)[:120]} is not {wanted}; {SKIP_REMEDY}")
-        self.bad += bad
-        return pa.table([a, b, value, np.arange(first, first + len(batch))], schema=schema).filter(good)
+        return good
+
+    def _row_error(self, batch: pa.RecordBatch, at: int, first: int) -> InputError:
+        row = [batch.column(name)[at].as_py() for name in self.columns]
+        wanted = f"two node ids and a finite {self.value}" if self.has_value else "two node ids"
+        return InputError(f"{self.path.name} row {first + at}: {str(row)[:120]} is not {wanted}; {SKIP_REMEDY}")
 
     def _labels(self, batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
         try:
@@ -92,6 +101,7 @@ class ParquetSource:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, which may be stored by number in a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 

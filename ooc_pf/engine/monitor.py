@@ -10,18 +10,28 @@ from typing import Any, TextIO
 
 import numpy as np
 
+INTERVAL = 0.2  # seconds between two drawings of the bar
+WIDTH = 30  # characters of the bar
+
 
 class Monitor:
-    """Counts time, shows progress on stderr, and tells the run when to stop.
+    """Measures time, shows progress on stderr, and tells the run when to stop.
 
     Parameters
     ----------
     progress : bool
-        One line an iteration, and a bar inside long passes.
+        Show a line for each iteration, and a bar during long passes.
     callback : callable or None
         Called with the record of each committed iteration; a true answer ends the run.
     max_time : float or None
         Seconds after which the run stops.
+    stream : file or None
+        Where progress is shown; by default stderr.
+
+    Attributes
+    ----------
+    stop : uint8[1]
+        Set to 1 by Ctrl-C, SIGTERM and the time limit. Kernels look at it, so that a long search ends soon.
     """
 
     def __init__(
@@ -38,7 +48,7 @@ class Monitor:
         self._deadline = None if max_time is None else self._began + max_time
         self._spent: dict[str, float] = {}
         self._interrupted = self._asked = False
-        self.stop = np.zeros(1, np.uint8)  # what kernels look at
+        self.stop = np.zeros(1, np.uint8)
         self._bar: tuple[str, int, int] | None = None
         self._drawn = 0.0
 
@@ -53,17 +63,17 @@ class Monitor:
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM ask for a stop; a second Ctrl-C acts at once. Only the main thread can do this."""
-        if threading.current_thread() is not threading.main_thread():
-            with self._timer():
-                yield
-            return
-        with self._timer():
-            yield from self._handled()
+        """Inside, Ctrl-C and SIGTERM ask for a stop, and a second Ctrl-C raises KeyboardInterrupt.
+
+        Signals can be handled in the main thread only; in other threads they are left alone.
+        """
+        main = threading.current_thread() is threading.main_thread()
+        with self._timer(), self._handlers() if main else contextlib.nullcontext():
+            yield
 
     @contextlib.contextmanager
     def _timer(self) -> Iterator[None]:
-        """Sets ``stop`` when the time is up, so that a long search need not come back to be told."""
+        """Inside, ``stop`` is set when the time is up, also while a kernel is running."""
         if self._deadline is None:
             yield
             return
@@ -78,7 +88,8 @@ class Monitor:
     def _halt(self) -> None:
         self.stop[0] = 1
 
-    def _handled(self) -> Iterator[None]:
+    @contextlib.contextmanager
+    def _handlers(self) -> Iterator[None]:
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
         def ask(number: int, frame: Any) -> None:
@@ -98,7 +109,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Add the time inside to ``what``."""
+        """Count the time spent inside as time for ``what``."""
         began = time.perf_counter()
         try:
             yield
@@ -106,21 +117,24 @@ class Monitor:
             self._spent[what] = self._spent.get(what, 0.0) + time.perf_counter() - began
 
     def take_times(self) -> dict[str, float]:
-        """Seconds by kind of work since the last call."""
+        """Seconds spent on each kind of work since the last call."""
         spent, self._spent = self._spent, {}
         return {what: round(seconds, 4) for what, seconds in spent.items()}
 
     # -- showing -----------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
-        """Say something to the person watching."""
+        """Show a line of text."""
         if self._stream:
             self._clear_bar()
             print(text, file=self._stream, flush=True)
 
     @contextlib.contextmanager
     def bar(self, what: str, total: int) -> Iterator[Callable[[], bool]]:
-        """A bar over ``total`` blocks. The tick it gives counts one, and says whether to go on."""
+        """Show a bar over ``total`` blocks.
+
+        Yields a function to call after each block. It returns whether to go on.
+        """
         self._bar = (what, 0, total)
 
         def tick() -> bool:
@@ -137,10 +151,10 @@ class Monitor:
 
     def _draw_bar(self) -> None:
         now = time.monotonic()
-        if self._stream and self._bar and self._stream.isatty() and now - self._drawn > 0.2:
+        if self._stream and self._bar and self._stream.isatty() and now - self._drawn > INTERVAL:
             what, done, total = self._bar
-            full = 30 * done // max(total, 1)
-            self._stream.write(f"\r  {what} [{'#' * full}{'.' * (30 - full)}] {done}/{total} blocks ")
+            full = WIDTH * done // max(total, 1)
+            self._stream.write(f"\r  {what} [{'#' * full}{'.' * (WIDTH - full)}] {done}/{total} blocks ")
             self._stream.flush()
             self._drawn = now
 
@@ -149,14 +163,21 @@ class Monitor:
             self._stream.write("\r\x1b[K")
 
     def iteration(self, record: dict[str, Any]) -> None:
-        """Show a committed iteration and let the callback see it."""
-        line = (
-            f"{time.monotonic() - self._began:8.1f}s  iteration {record['iteration']:4d}  {record['stage']:9s}"
-            f"  bound {record['lower_bound']:.8g}  found {record['found']:7d}  kept {record['kept']:8d}"
-            f"  worst {record['worst']:.1e}"
-        )
-        if "gap" in record:
-            line += f"  objective {record['objective']:.8g}  gap {record['gap']:.1e}"
-        self.note(line)
+        """Show a committed iteration and pass its record to the callback."""
+        self.note(f"{time.monotonic() - self._began:8.1f}s  {describe_iteration(record)}")
         if self._callback is not None and self._callback(record):
             self._asked = True
+
+
+def describe_iteration(record: dict[str, Any]) -> str:
+    """One line about an iteration, in the words of `report`.
+
+    The violation is the largest one that the search of this iteration met; a gap is known after a complete search only.
+    """
+    line = (
+        f"iteration {record['iteration']:4d}  {record['stage']:9s}  lower bound {record['lower_bound']:.8g}"
+        f"  rows found {record['found']:7d}  rows kept {record['kept']:8d}  violation {record['worst']:.1e}"
+    )
+    if "gap" in record:
+        line += f"  objective {record['objective']:.8g}  gap {record['gap']:.1e}"
+    return line

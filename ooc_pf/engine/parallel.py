@@ -26,14 +26,18 @@ def count_workers(workers: int | None) -> int:
     return int(workers)
 
 
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 @contextlib.contextmanager
 def worker_pool(workers: int, *, processes: bool) -> Iterator[Executor]:
     """A pool that lives as long as a solve, so that tasks do not pay for starting workers."""
     if processes:
         # A fresh interpreter a worker: forking would copy a process that runs threads.
         # Ctrl-C goes to every process of a terminal; the parent alone decides what it means.
-        ignore = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
-        pool: Executor = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), **ignore)
+        fresh = multiprocessing.get_context("spawn")
+        pool: Executor = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_ignore_interrupts)
     else:
         pool = ThreadPoolExecutor(workers)
     try:

@@ -1,114 +1,81 @@
-"""What the engine needs to know of a problem, and the state it works on."""
+"""The contract between the loop of Algorithm 1 and a family of problems."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from ..storage.vectors import Pool, Vector
+from ..storage.vectors import Pool, Spanned
 from .certificate import Certificate
 from .rows import RowBlock, Rows
-from .store import ConstraintStore
 
 
-class Program(Protocol):
-    """What sweeps and bounds need to know of a problem: how y and the dual objective follow from duals.
+class Plan(Protocol):
+    """Where the schedule of a family stands: a dataclass of plain values, kept in the manifest."""
 
-    ``charge`` is what the dual objective needs to know of a block's duals beside y; it adds up over the blocks.
-    """
-
-    def project(self, block: RowBlock, y: Vector) -> float: ...
-    def charge(self, block: RowBlock, dual: np.ndarray) -> float: ...
-    def clipped(self, block: RowBlock, dual: np.ndarray) -> np.ndarray: ...
-    def rebuild(self, duals: Iterable[tuple[RowBlock, np.ndarray]], out: Vector) -> None: ...
-    def dual(self, y: Vector, charge: float) -> float: ...
-    def bound(self, y: Vector, charge: float) -> float: ...
-    def changed(self) -> dict[str, Vector]: ...
+    @property
+    def stage(self) -> str: ...
 
 
-def total_charge(program: Program, rows: ConstraintStore) -> float:
-    """The charge of all duals."""
-    return sum(program.charge(block, block.dual) for block in rows.blocks())
+class Store(Protocol):
+    """The remembered rows with their duals."""
+
+    def __len__(self) -> int: ...
+    def append(self, rows: Rows) -> int: ...
+    def forget(self) -> int: ...
+    def blocks(self) -> Iterator[RowBlock]: ...
+    def write(self, group: Path) -> None: ...
+
+
+class FeasiblePoint(Spanned, Protocol):
+    """A point as a vector that comes in consecutive parts."""
+
+    def close(self) -> None: ...
+
+
+Point = TypeVar("Point")
+PlanT = TypeVar("PlanT", bound=Plan)
+StoreT = TypeVar("StoreT", bound=Store)
 
 
 @dataclass
-class State:
-    """All that changes during a run; what a generation stores.
-
-    On a complete graph given as a table, program, y, rows and feasible point are those of the `dense` package, which
-    come in tiles.
+class State(Generic[Point, StoreT, PlanT]):
+    """All that changes during a run.
 
     Attributes
     ----------
-    program : Program
-        The program, as far as it is known: a complete graph has variables only for the pairs that rows need.
-    y : Vector
-        What x follows from at the present duals: for cycles, by edge, x = max(y, 0).
-    rows : ConstraintStore
+    point
+        The iterate, in the form its family works on.
+    rows
         The remembered rows and their duals.
-    plan : dict
-        Where the oracle's schedule stands; plain values, kept in the manifest.
-    feasible, objective : Vector or None, float
-        Best feasible point known, and its objective.
+    plan
+        What the schedule does next.
     pool : Pool
-        What the vectors share.
+        What vectors in pages share.
+    iteration : int
+        How many are done.
+    feasible, objective : point or None, float
+        Best feasible point known, and its objective.
     certificate : Certificate or None
         Of the last complete pass.
-    heat : float64[sources] or None
-        How violated the rows from each source are expected to be, for a schedule that asks.
+    moved : bool
+        Whether point or rows changed since they were last committed.
+    history : list of dict
+        One record an iteration.
     """
 
-    program: Program
-    y: Vector
-    rows: ConstraintStore
-    plan: dict[str, Any]
+    point: Point
+    rows: StoreT
+    plan: PlanT
     pool: Pool
     iteration: int = 0
-    feasible: Vector | None = None
+    feasible: FeasiblePoint | None = None
     objective: float = np.inf
     certificate: Certificate | None = None
-    heat: np.ndarray | None = None
+    moved: bool = False
     history: list[dict[str, Any]] = field(default_factory=list)
-    _spare: Vector | None = None
-
-    def rebuilt(self, duals: Iterable[tuple[RowBlock, np.ndarray]]) -> Vector:
-        """y for other duals, in a vector that lasts until the next call; `adopt` makes it the present one."""
-        if self._spare is None or self._spare.size != self.y.size:
-            self._spare = Vector(self.y.size, pool=self.pool)
-        self.program.rebuild(duals, self._spare)
-        return self._spare
-
-    def adopt(self, y: Vector) -> None:
-        """Go on from what `rebuilt` gave."""
-        self.y, self._spare = y, self.y
-
-    def admit(self, pairs: np.ndarray) -> None:
-        """Give these pairs of a complete graph a variable."""
-        if len(pairs):
-            self.program = self.program.with_pairs(pairs)
-            self.y = Vector.of(np.concatenate((self.y.whole, self.program.target.whole[self.y.size :])))
-
-    def recentre(self) -> None:
-        """Take the next proximal step of a linear program from here; the duals stay."""
-        before = self.program.target.whole
-        self.program = self.program.recentred(np.maximum(self.y.whole, 0.0))
-        self.y = Vector.of(self.y.whole + (self.program.target.whole - before))
-
-    def dismiss(self) -> None:
-        """Take their variable from the unlisted pairs without rows, once there are many of them."""
-        pairs = self.program.pairs
-        if pairs is None:
-            return
-        keep = np.zeros(self.y.size, bool)
-        keep[: pairs.listed] = True
-        for block in self.rows.blocks():
-            keep[block.table[block.index]] = True
-        keep |= self.program.target.whole != pairs.target
-        if len(keep) - keep.sum() > 0.25 * len(pairs.unlisted):
-            number = np.where(keep, np.cumsum(keep) - 1, -1)
-            self.rows.renumber(number)
-            self.program, self.y = self.program.keep_pairs(keep), Vector.of(self.y.whole[keep])
 
 
 @dataclass(frozen=True)
@@ -117,51 +84,121 @@ class Pass:
 
     Attributes
     ----------
-    rows : Rows
-        Violated rows worth remembering.
+    found : int
+        How many violated rows.
     worst : float
         The largest violation seen.
+    rows : Rows or None
+        Those worth remembering; None where the oracle has remembered them already.
     relaxed : int
         Arcs, rows or sets looked at.
-    certificate, point : Certificate and Vector, or None
+    certificate, point : Certificate and point, or None
         If the search was complete: what it proves, and the point it made.
-    cut : bool
-        Whether violated rows were left out because there were too many.
     """
 
-    rows: Rows
+    found: int
     worst: float
+    rows: Rows | None = None
     relaxed: int = 0
     certificate: Certificate | None = None
-    point: Vector | None = None
-    cut: bool = False
+    point: FeasiblePoint | None = None
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A problem as a record of functions.
+class Swept:
+    """What the sweeps of an iteration did.
 
     Attributes
     ----------
-    find : State -> Pass
-        The oracle: violated rows at the present point, and what a complete search of it proves. Raises SearchStopped
-        when asked to stop.
-    sweep : State, Pass -> dict
-        Project onto the remembered rows, changing ``y`` and the duals; returns counts for the record.
-    forget : State -> int
-        Drop the rows that stopped mattering; returns how many those were.
-    bound : State -> float
-        Value of the dual at the present duals.
-    plan : State, Pass, float, float -> dict
-        What the oracle does next, from the bounds before and after this iteration.
-    hopeless : State -> str or None
-        Why the run should be given up, as a status, if it should.
+    sweeps, projections : int
+    more : dict
+        Further counts, for the record.
+    residual : float
+        The largest correction of the last sweep.
+    verdict : str or None
+        The status the run should end with, if the multipliers decide it.
     """
 
-    name: str
-    find: Callable[[State], Pass]
-    sweep: Callable[[State, Pass], dict[str, Any]]
-    forget: Callable[[State], int]
-    bound: Callable[[State], float]
-    plan: Callable[[State, Pass, float, float], dict[str, Any]]
-    hopeless: Callable[[State], str | None] = lambda state: None
+    sweeps: int = 0
+    projections: int = 0
+    more: dict[str, Any] = field(default_factory=dict)
+    residual: float = np.inf
+    verdict: str | None = None
+
+    def counts(self) -> dict[str, Any]:
+        return {"sweeps": self.sweeps, "projections": self.projections, **self.more}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a schedule decides by: one iteration, and the lower bounds before and after it."""
+
+    found: Pass
+    swept: Swept
+    before: float
+    after: float
+
+
+@dataclass
+class Record:
+    """One iteration, as the history keeps it and progress shows it."""
+
+    iteration: int
+    stage: str
+    found: Pass
+    lower_bound: float
+    added: int = 0
+    swept: Swept | None = None
+    forgotten: int = 0
+    kept: int = 0
+    cost: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, fit for JSON."""
+        found = self.found
+        return {
+            "iteration": self.iteration,
+            "stage": self.stage,
+            "found": found.found,
+            "worst": found.worst,
+            "relaxed": found.relaxed,
+            **(found.certificate.as_dict() if found.certificate else {}),
+            "added": self.added,
+            **(self.swept.counts() if self.swept else {}),
+            "forgotten": self.forgotten,
+            "lower_bound": self.lower_bound,
+            "kept": self.kept,
+            **self.cost,
+        }
+
+
+class Problem(Protocol[Point, StoreT, PlanT]):
+    """The steps of Algorithm 1 for one problem. ``find`` and ``sweep`` raise SearchStopped when asked to stop."""
+
+    def find(self, state: State[Point, StoreT, PlanT]) -> Pass:
+        """The oracle: violated rows at the present point, and what a complete search of it proves."""
+        ...
+
+    def sweep(self, state: State[Point, StoreT, PlanT], found: Pass) -> Swept:
+        """Project onto the remembered rows, changing the point and the duals."""
+        ...
+
+    def forget(self, state: State[Point, StoreT, PlanT]) -> int:
+        """Drop the rows that stopped mattering; returns how many those were."""
+        ...
+
+    def bound(self, state: State[Point, StoreT, PlanT]) -> float:
+        """Value of the dual at the present duals: a lower bound of the optimum."""
+        ...
+
+    def plan(self, state: State[Point, StoreT, PlanT], turn: Turn) -> PlanT:
+        """What the oracle does next."""
+        ...
+
+    def verdict(self, state: State[Point, StoreT, PlanT]) -> str | None:
+        """Why the run should be given up, as a status, if it should."""
+        ...
+
+    def close(self, state: State[Point, StoreT, PlanT], status: str) -> Certificate | None:
+        """Make sure that a run that stopped early has a point to show; returns what is known of its iterate."""
+        ...

@@ -1,22 +1,38 @@
 """What a solve returns."""
 
 import functools
+import html
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .rows import RowBlock, Rows
+if TYPE_CHECKING:
+    from .rows import RowBlock, Rows
 
-# Kinds of problems whose rows have keys: what a multiplier belongs to is then a row, or a set.
-KEYED = ("rows", "sets")
-RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
+COMMON = (
+    "x",
+    "objective",
+    "lower_bound",
+    "gap",
+    "violation",
+    "status",
+    "converged",
+    "n_iter",
+    "n_active",
+    "history",
+    "duals",
+    "blocks",
+    "nodes",
+    "workspace",
+)
 
 
-def _finite(value: float) -> float | None:
+def _finite(value: Any) -> Any:
     """The value, or None for what JSON cannot say."""
     return value if math.isfinite(value) else None
 
@@ -25,20 +41,36 @@ def _finite(value: float) -> float | None:
 class Duals:
     """Remembered rows with their multipliers: row i is ``rows.edges[rows.start[i]:rows.start[i + 1]]``."""
 
-    rows: Rows
+    rows: "Rows"
     values: np.ndarray
 
 
-def _increments(block: RowBlock) -> Iterable[tuple[int, np.ndarray]]:
+@dataclass(frozen=True)
+class Held:
+    """A function that returns one value: unlike a closure it can be pickled and copied."""
+
+    value: Any
+
+    def __call__(self) -> Any:
+        return self.value
+
+
+def _increments(block: "RowBlock") -> Iterable[tuple[int, np.ndarray]]:
     return zip(block.key, np.split(block.coefficient, block.start[1:-1]), strict=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """An answer with its certificate.
 
+    A problem may add fields of its own. They are attributes too, ``dir(result)`` lists them, and asking for one that
+    belongs to another problem is an AttributeError. A result can be printed, pickled and copied; pickling reads
+    everything that is still on disk.
+
     Attributes
     ----------
+    problem : str
+        The problem that was solved.
     x : array, or what the problem was given as
         The best feasible point known, read when asked for if it is on disk; of general rows and sets the iterate,
         feasible up to ``violation``.
@@ -49,10 +81,14 @@ class Result:
     gap : float
         |objective - lower_bound| / max(1, |lower_bound|).
     violation : float
-        Largest violation of a constraint at the iterate when it was last checked completely; x itself violates none.
+        Largest violation of a constraint at the iterate when all constraints were last checked; infinite if they never
+        were. The ``x`` of cycles and tables violates none. For tables the number is an upper bound of the largest
+        violation, ``closure_distance``.
     status : str
         "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback"; of general rows
         and sets also "infeasible" and "stalled".
+    converged : bool
+        Whether the status is "converged".
     n_iter, n_active : int
         Iterations done in all, and rows remembered at the end.
     history : list of dict
@@ -62,22 +98,28 @@ class Result:
     duals : Duals or dict
         The remembered rows and their multipliers, read when asked for. Of general rows: the multiplier of each key; of
         general sets: the increment of each set, over the variables it is about.
-    workspace : Path or None
-        Where the state is, if it is on disk.
-    labels, cost, lp_lower_bound, certified_ratio, apriori_ratio, paper_ratio
-        Of correlation clustering: the cluster of each node, what the clusters cost, a lower bound of what any
-        clustering costs, the ratio of the two, and the ratios known before rounding.
     nodes : array or None
         Labels of the nodes in the input, where the graph came from a workspace.
-    plan
-        Transport plan, for the problem that has one.
-    zeros : int
-        Weights of zero that were given and left out: such pairs count as not listed.
+    workspace : Path, str or None
+        Where the state is, if it is on disk or on an object store.
+    made : dict
+        What the problem adds, by name.
     keyed : str or None
         What the keys of the remembered rows number, where they do: "rows" or "sets".
+
+    Notes
+    -----
+    Correlation clustering adds ``labels``, the cluster of each node; ``cost``, what the clusters cost;
+    ``lp_lower_bound``, a lower bound of what any clustering costs; ``certified_ratio``, the ratio of the two;
+    ``apriori_ratio`` and ``paper_ratio``, known before rounding; and ``zeros``, how many weights of zero were given and
+    left out. They are None while a run has not come to them.
+
+    Metric nearness of a table adds ``closure_distance``, the Euclidean distance between the iterate and its
+    shortest-path closure.
     """
 
-    read_x: Callable[[], Any] = field(repr=False)
+    problem: str
+    read_x: Callable[[], Any]
     objective: float
     lower_bound: float
     gap: float
@@ -85,19 +127,12 @@ class Result:
     status: str
     n_iter: int
     n_active: int
-    history: list[dict[str, Any]] = field(repr=False)
-    blocks: Callable[[], Iterable[RowBlock]] = field(repr=False)
-    workspace: Path | None = None
-    labels: np.ndarray | None = field(default=None, repr=False)
-    cost: float | None = None
-    lp_lower_bound: float | None = None
-    certified_ratio: float | None = None
-    apriori_ratio: float | None = None
-    paper_ratio: float | None = None
-    read_nodes: Callable[[], np.ndarray | None] = field(default=lambda: None, repr=False)
-    plan: Any = field(default=None, repr=False)
-    zeros: int = 0
-    keyed: str | None = field(default=None, repr=False)
+    history: list[dict[str, Any]]
+    blocks: Callable[[], Iterable["RowBlock"]]
+    workspace: str | os.PathLike[str] | None = None
+    made: dict[str, Any] = field(default_factory=dict)
+    read_nodes: Callable[[], np.ndarray | None] = lambda: None
+    keyed: str | None = None
 
     @functools.cached_property
     def x(self) -> Any:
@@ -109,6 +144,8 @@ class Result:
 
     @functools.cached_property
     def duals(self) -> Duals | dict[int, Any]:
+        from .rows import Rows
+
         blocks = list(self.blocks())
         if self.keyed == "rows":
             return {int(k): float(z) for block in blocks for k, z in zip(block.key, block.dual, strict=True) if z}
@@ -123,7 +160,6 @@ class Result:
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the certificate, fit for JSON."""
-        clusters = {name: _finite(getattr(self, name)) for name in RATIOS if getattr(self, name) is not None}
         return {
             "status": self.status,
             "objective": self.objective,
@@ -133,5 +169,62 @@ class Result:
             "n_iter": self.n_iter,
             "n_active": self.n_active,
             "workspace": None if self.workspace is None else str(self.workspace),
-            **clusters,
+            **{name: _finite(value) for name, value in self.made.items() if isinstance(value, Real)},
         }
+
+    # -- what the problem adds ------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for names that are not found otherwise; while a copy is being built, before there is anything.
+        made = self.__dict__.get("made") or {}
+        if name in made:
+            return made[name]
+        if name.startswith("_") or "problem" not in self.__dict__:
+            raise AttributeError(name)
+        raise AttributeError(f"this result of {self.problem} has no {name}; it has: {', '.join((*COMMON, *made))}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.made})
+
+    # -- copies ---------------------------------------------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values |= {"read_x": Held(self.x), "read_nodes": Held(self.nodes), "blocks": Held(list(self.blocks()))}
+        return type(self), tuple(values.values())
+
+    # -- words ----------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        lines = list(self._lines())
+        width = max(len(name) for name, _ in lines)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
+
+    def _repr_html_(self) -> str:
+        lines = "".join(
+            f'<tr><th style="text-align: left">{html.escape(name)}</th><td>{html.escape(text)}</td></tr>'
+            for name, text in self._lines()
+        )
+        return f"<table>{lines}</table>"
+
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Name and text of each line of the printed table."""
+        yield "problem", self.problem
+        yield "status", self.status
+        yield "objective", f"{self.objective:.10g}"
+        yield "lower bound", f"{self.lower_bound:.10g}"
+        yield "gap", f"{self.gap:.2e}"
+        name = "closure distance" if "closure_distance" in self.made else "violation"
+        yield name, f"{self.violation:.2e}" if math.isfinite(self.violation) else "not checked yet"
+        yield from self._made_lines()
+        yield "iterations", f"{self.n_iter}"
+        yield "constraints remembered", f"{self.n_active}"
+        if self.workspace is not None:
+            yield "workspace", str(self.workspace)
+
+    def _made_lines(self) -> Iterator[tuple[str, str]]:
+        for name, value in self.made.items():
+            if name == "labels" and value is not None:
+                yield "clusters", f"{len(np.unique(value))}"
+            elif isinstance(value, Real) and name != "closure_distance":
+                yield name.replace("_", " "), f"{value:.10g}"

@@ -1,203 +1,194 @@
-"""From a request with functions in it to a result: in memory, or on a workspace that holds all but the functions."""
+"""General rows and sets: how a run is built, stored, loaded and verified.
 
-import contextlib
-import math
-from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+The objective, the oracle and the sets are functions of the caller. A workspace holds everything else, so such a run
+goes on when it is called again with the same functions.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..cycles.family import Limits, changes, check_tol, make_result, run_committed, scratch_pool
-from ..cycles.persist import commit_start, discard_run, load_state, open_result
-from ..engine.certificate import Certificate
-from ..engine.loop import run
-from ..engine.monitor import Monitor
-from ..engine.parallel import count_workers, worker_pool
-from ..engine.problem import Problem, State, total_charge
-from ..engine.result import Result
-from ..engine.store import ConstraintStore
-from ..errors import InputError, SearchStopped, WorkspaceError
+from ..engine.family import Given, Options, Session, Size
+from ..engine.limits import Limits, check_seed, check_tol
+from ..engine.problem import FeasiblePoint, Problem
+from ..engine.rows import RowBlock
+from ..engine.store import ConstraintStore, read_blocks
+from ..engine.sweeps import Iterate
+from ..errors import InputError
 from ..objectives import Objective
-from ..storage.arrays import write_array
-from ..storage.memory import Budget
-from ..storage.vectors import Pool, Vector, check_vector, read_vector
-from ..storage.workspace import Workspace, building, create_manifest, exists
-from .budget import share_out_rows
+from ..storage.arrays import open_array, write_array
+from ..storage.memory import Budget, parse_memory, refuse_below
+from ..storage.vectors import Pool, Vector, check_vector, flat, read_vector, write_vector
+from ..storage.workspace import Workspace, building, create_manifest
+from . import settings
+from .check import verify_general
 from .program import RowProgram
-
-CHECK = "check"  # the stage that looks at everything and keeps nothing
-PATIENCE = 200  # passes without a smaller violation before a run is given up
+from .schedule import RowPlan, RowState
 
 
 @dataclass(frozen=True)
 class Request:
-    """A problem of general rows or sets, and how it is to be solved.
+    """A problem of general rows or sets.
 
     Attributes
     ----------
-    kind : {"rows", "sets"}
-    make : (workers, monitor) -> Problem
-    plan : dict
-        The first plan.
-    options : dict
-        Plain values that shape the answer and must agree with those a workspace holds, except ``tol``.
+    program : RowProgram
+    make : Session -> Problem
+        The steps of Algorithm 1.
+    stage : str
+        The first one.
     store : dict
         What the store of rows forgets, and what changes in it.
     """
 
-    kind: str
     program: RowProgram
-    make: Callable[[Executor, Monitor], Problem]
-    plan: dict[str, Any]
-    options: dict[str, Any]
-    limits: Limits
+    make: Callable[[Session], Problem[Iterate, ConstraintStore, RowPlan]]
+    stage: str
     store: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def objective(self) -> Objective:
-        return self.program.objective
+    def size(self) -> Size:
+        return Size(0, self.program.objective.size)
 
-    def first_state(self, rows: ConstraintStore, pool: Pool) -> State:
-        return State(self.program, Vector.of(self.objective.start.copy()), rows, self.plan, pool)
+    @property
+    def fingerprint(self) -> str:
+        return self.program.objective.fingerprint
 
+    def restore(self, point: FeasiblePoint) -> np.ndarray:
+        return flat(point)
 
-def solve_general(request: Request) -> Result:
-    """Run a problem of general rows or sets wherever its state is to be."""
-    limits, options, objective = request.limits, request.options, request.objective
-    limits.check()
-    check_tol(options["tol"])
-    workers = count_workers(limits.workers)
-    dense = 0 if objective.matrix is None else objective.matrix.nbytes * 2
-    budget = share_out_rows(limits.memory, variables=objective.size, dense=dense)
-    if limits.workspace is not None:
-        return _solve_on_disk(request, workers, budget)
-    pool, monitor = Pool(), limits.monitor()
-    state = request.first_state(ConstraintStore(budget.rows, pool, **request.store), pool)
-    with worker_pool(workers, processes=False) as threads, monitor.signals():
-        problem = request.make(threads, monitor)
-        status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
-                     commit=lambda *_: None)  # fmt: skip
-        certificate = _close(problem, state, status)
-    return make_result(problem, state, status, certificate, read_x=lambda: state.feasible.whole, keyed=request.kind)
+    def notes(self) -> dict[str, Any]:
+        return {}
 
 
-def _solve_on_disk(request: Request, workers: int, budget: Budget) -> Result:
-    limits, monitor = request.limits, request.limits.monitor()
-    workspace = _workspace_for(request, limits.workspace)
-    with workspace.locked(), scratch_pool(workspace) as pool:
-        _prepare(workspace, request, pool)
+@dataclass(frozen=True)
+class GeneralFamily:
+    """Rows or sets."""
 
-        def load() -> State:
-            rows = ConstraintStore(budget.rows, pool, **request.store)
-            y = read_vector(workspace.generation, "y", pool)
-            check_vector(workspace.generation, "y", y, request.objective.size)
-            state = load_state(workspace, request.program, y, rows, pool)
-            if state.plan["verdict"] == "stalled":  # asked again, so tried again
-                state.plan = {**state.plan, "verdict": None, "since": 0}
-            return state
+    name: str
 
-        with worker_pool(workers, processes=False) as threads, monitor.signals():
-            problem = request.make(threads, monitor)
-            run_committed(workspace, problem, load, _close, tol=request.options["tol"], max_iter=limits.max_iter,
-                          monitor=monitor)  # fmt: skip
-    return open_result(workspace)
+    fields: dict[str, Any] = field(default_factory=dict)
+    finish = None
+    free = ("tol",)  # the state is as good for one tolerance as for another
+    resumable = False
+    noun = "objective"
 
+    @property
+    def kind(self) -> str:
+        return self.name
 
-def _workspace_for(request: Request, path: Any) -> Workspace:
-    kind, fingerprint = request.kind, request.objective.fingerprint
-    if not exists(path):
+    @property
+    def keyed(self) -> str:
+        return self.name
+
+    # -- what is asked for --------------------------------------------------------------------------------------------
+
+    def check(self, options: Options, limits: Limits) -> Options:
+        if limits.client is not None:
+            raise InputError("client= is for searches over cycles; general rows and sets work on one machine")
+        check_tol(options["tol"])
+        check_seed(options["seed"])
+        return {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
+
+    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
+        return options
+
+    def needs_disk(self, options: Options) -> bool:
+        return False
+
+    def processes(self, options: Options) -> bool:
+        return False
+
+    def budget(self, given: Given, size: Size, options: Options, limits: Limits, workers: int, *, disk: bool) -> Budget:
+        if isinstance(limits.memory, Budget):
+            return limits.memory
+        budget = parse_memory(limits.memory)
+        if budget is None:
+            return Budget()
+        matrix = given.source.program.objective.matrix
+        fixed = settings.PER_VARIABLE * size.edges + settings.SCAN + (0 if matrix is None else 2 * matrix.nbytes)
+        refuse_below(fixed + settings.LEAST_ROWS, budget, limits.memory)
+        return Budget(rows=budget - fixed)
+
+    # -- input --------------------------------------------------------------------------------------------------------
+
+    def read(self, given: Given) -> Request:
+        return given.source
+
+    def create(self, path: Any, data: Request) -> None:
         with building(path) as directory:
-            source = {"file": None, "digest": fingerprint}
-            create_manifest(directory, kind=kind, nodes=0, edges=request.objective.size, source=source)
-    workspace = Workspace(path)
-    held = workspace.manifest["graph"]
-    if held["kind"] != kind:
-        raise WorkspaceError(f"{path} holds a problem of kind {held['kind']!r}, not {kind!r}; name a new workspace")
-    if held["source"].get("digest") != fingerprint:
-        raise WorkspaceError(f"{path} holds a run with another objective than the one given; name a new workspace")
-    return workspace
+            source = {"file": None, "digest": data.fingerprint}
+            create_manifest(directory, kind=self.kind, nodes=0, edges=data.size.edges, source=source)
+
+    def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> Request:
+        return given.source
+
+    def marks(self, data: Request, options: Options) -> Options:
+        return {}
+
+    # -- a run --------------------------------------------------------------------------------------------------------
+
+    def build(self, data: Request, options: Options, session: Session) -> Request:
+        return data
+
+    def lay_out(self, data: Request, options: Options, session: Session) -> Request:
+        assert session.workspace is not None
+        write_array(session.workspace.graph, "start", data.program.objective.start)
+        return data
+
+    def load(self, data: Request, options: Options, session: Session) -> Request:
+        return data
+
+    def start(self, request: Request, options: Options, pool: Pool) -> tuple[Iterate, RowPlan]:
+        y = Vector.of(request.program.objective.start.copy())
+        return Iterate(request.program, y, pool), RowPlan(request.stage)
+
+    def load_point(self, request: Request, workspace: Workspace, pool: Pool) -> Iterate:
+        y = read_vector(workspace.generation, "y", pool)
+        check_vector(workspace.generation, "y", y, request.program.objective.size)
+        return Iterate(request.program, y, pool)
+
+    def load_plan(self, plan: dict[str, Any]) -> RowPlan:
+        if plan["verdict"] == "stalled":  # asked again, so tried again
+            plan = {**plan, "verdict": None, "since": 0}
+        return RowPlan(**plan)
+
+    def load_feasible(self, request: Request, group: Path, pool: Pool) -> Vector:
+        return read_vector(group, "x", pool)
+
+    def new_store(self, request: Request, budget: Budget, pool: Pool) -> ConstraintStore:
+        return ConstraintStore(budget.rows, pool, **request.store)
+
+    def load_rows(self, store: ConstraintStore, point: Iterate, group: Path) -> ConstraintStore:
+        return store.read(group, point.y.size)
+
+    def write(self, group: Path, state: RowState) -> None:
+        write_vector(group, "y", state.point.y)
+        state.rows.write(group / "rows")
+
+    def problem(
+        self, request: Request, options: Options, session: Session
+    ) -> Problem[Iterate, ConstraintStore, RowPlan]:
+        return request.make(session)
+
+    # -- the answer ---------------------------------------------------------------------------------------------------
+
+    def measured(self, violation: float) -> dict[str, Any]:
+        return {}
+
+    def blocks(self, workspace: Workspace) -> Iterator[RowBlock]:
+        group = workspace.generation
+        return read_blocks(group / "rows", open_array(group, "y").shape[0])
+
+    def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
+        return verify_general(workspace)
 
 
-def _prepare(workspace: Workspace, request: Request, pool: Pool) -> None:
-    """Start a run, or make sure that the one in the workspace is this one."""
-    options = request.options
-    wanted = {"name": request.kind, "options": options, "answers": False}
-    held = workspace.manifest["problem"]
-    if held is not None and not request.limits.restart:
-        # The tolerance may change from call to call: the state is as good for one as for another.
-        if {**held, "options": {**held["options"], "tol": options["tol"]}} != wanted:
-            changed = changes({**held["options"], "tol": options["tol"]}, options)
-            raise WorkspaceError(
-                f"{workspace.name} holds progress made with other options ({changed}). Ways out: give those again, or "
-                "restart=True, which discards it, or another workspace"
-            )
-        if held != wanted:
-            workspace.commit(problem=wanted)
-        return
-    discard_run(workspace)
-    write_array(workspace.graph, "start", request.objective.start)
-    state = request.first_state(ConstraintStore(), pool)
-    commit_start(workspace, wanted, state, bound(state))
-
-
-def _close(problem: Problem, state: State, status: str) -> Certificate | None:
-    """The certificate of a run that ends: one that was stopped shows its last iterate, measured if there is time."""
-    if status == "converged":
-        return state.certificate
-    certificate = None
-    if status not in ("interrupted", "time_limit", "callback"):
-        with contextlib.suppress(SearchStopped):
-            seen = problem.find(replace(state, plan={**state.plan, "stage": CHECK, "task": 0}))
-            certificate, point = seen.certificate, seen.point
-    if certificate is None:
-        # What is known without looking: that all the way to an interior point is far enough.
-        certificate, point = certify(state, math.inf, 1.0)
-    if not certificate.feasible or certificate.objective <= state.objective:
-        state.feasible, state.objective = point, certificate.objective
-    return certificate
-
-
-def certify(state: State, violation: float, pull: float = 0.0) -> tuple[Certificate, Vector]:
-    """What a complete look at the present point proves, and the point to show.
-
-    ``violation`` is the largest one found, ``pull`` the part of the way to the interior point after which there is
-    none.
-    """
-    program = state.program
-    x = np.array(program.objective.point(state.y.whole))
-    scale, feasible = max(1.0, float(np.abs(x).max(initial=0.0))), program.interior is not None
-    if feasible:
-        # A hair further than computed, against rounding.
-        x += min(1.0, pull * (1.0 + 1e-9) + 1e-15) * (program.interior - x)
-    return Certificate(program.objective.value(x), bound(state), violation, scale, feasible), Vector.of(x)
-
-
-def bound(state: State) -> float:
-    """Value of the dual at the present duals."""
-    return state.program.bound(state.y, total_charge(state.program, state.rows))
-
-
-def make_problem(kind: str, find: Callable, sweep: Callable, plan: Callable) -> Problem:
-    """The engine's record, with what rows and sets have in common."""
-    return Problem(
-        kind, find, sweep, lambda state: state.rows.forget(), bound, plan, lambda state: state.plan["verdict"]
-    )
-
-
-def judge(plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan after a pass: whether its largest violation is smaller than those before, and how long ago one was."""
-    worst, least = plan["worst"], plan["least"]
-    falls = least is None or worst < 0.99 * least
-    since = 0 if falls else plan["since"] + 1
-    verdict = plan["verdict"] or ("stalled" if since >= PATIENCE else None)
-    return {**plan, "worst": 0.0, "least": worst if falls else least, "since": since, "verdict": verdict}
-
-
-def first_plan(stage: str) -> dict[str, Any]:
-    """Where a run of general rows or sets begins."""
-    return {"stage": stage, "task": 0, "draws": 0, "worst": 0.0, "least": None, "since": 0, "verdict": None}
+ROWS = GeneralFamily("rows")
+SETS = GeneralFamily("sets")
 
 
 def check_objective(objective: Any) -> None:

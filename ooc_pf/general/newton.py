@@ -13,16 +13,12 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import nnls
 
-from ..engine.problem import State
 from ..engine.rows import RowBlock
+from ..engine.store import ConstraintStore
+from ..engine.sweeps import Iterate
 from ..errors import SearchStopped
+from . import settings
 from .program import RowProgram
-
-MOST_ENTRIES = 1 << 21  # of all rows together; beyond that, sweeps alone
-MOST_DENSE = 600  # rows whose system is solved with the signs of the multipliers in it
-STEPS, LEAP = 12, 1e4
-CG_STEPS, CG_WORK = 1000, 1 << 25  # conjugate gradient steps, and entries they may go through, at most
-RIDGE = 1e-10  # relative; rows may depend on each other
 
 
 @dataclass(frozen=True)
@@ -45,19 +41,19 @@ class Gathered:
     def direction(self, y: np.ndarray, excess: np.ndarray, z: np.ndarray) -> np.ndarray | None:
         """The step that is best for the quadratic model of the dual objective and keeps the signs; None: not found."""
         chosen = np.arange(len(z))
-        if len(chosen) > MOST_DENSE:
+        if len(chosen) > settings.MOST_DENSE:
             chosen = np.flatnonzero(self.equality | (z > 0.0) | (excess > 0.0))
         rows, curved = self.matrix[chosen], self.program.objective.curvature(y)
-        ridge = RIDGE * max(_mean_diagonal(rows, curved), 1e-300)
+        ridge = settings.RIDGE * max(_mean_diagonal(rows, curved), 1e-300)
         step = np.zeros(len(z))
-        if len(chosen) > MOST_DENSE:
+        if len(chosen) > settings.MOST_DENSE:
             least = np.where(self.equality[chosen], -np.inf, -z[chosen])
             size = 1.0 / np.sqrt(np.maximum(curved.between(rows), ridge))
             step[chosen] = size * maximise_by_cg(
                 lambda d: size * (rows @ curved.times(rows.T @ (size * d)) + ridge * size * d),
                 size * excess[chosen],
                 least / size,
-                max(20, min(CG_STEPS, CG_WORK // max(rows.nnz, 1))),
+                max(settings.LEAST_CG_STEPS, min(settings.CG_STEPS, settings.CG_WORK // max(rows.nnz, 1))),
             )
             return step
         system = curved.sandwiched(rows)
@@ -98,7 +94,7 @@ def maximise_by_cg(times: Callable, slope: np.ndarray, least: np.ndarray, steps:
     r = times(d) - slope
     length = 1.0 / _largest_eigenvalue(times, len(slope))
     free = _on_free(r, d, least)
-    p, goal = free, 1e-9 * float(np.abs(slope).max(initial=0.0))
+    p, goal = free, settings.CG_ACCURACY * float(np.abs(slope).max(initial=0.0))
     for _ in range(steps):
         bound = np.where(d > least, 0.0, np.minimum(r, 0.0))
         if max(np.abs(free).max(initial=0.0), np.abs(bound).max(initial=0.0)) <= goal:
@@ -144,24 +140,24 @@ def _mean_diagonal(rows: sparse.csr_array, curved) -> float:
     return float(curved.between(rows).mean()) if rows.shape[0] else 0.0
 
 
-def newton_steps(state: State, enough: float, stop: np.ndarray) -> int:
+def newton_steps(point: Iterate, store: ConstraintStore, enough: float, stop: np.ndarray) -> int:
     """Raise the dual objective by Newton steps while they go up; returns how many were taken.
 
-    ``stop`` (uint8[1]), once set, ends it with SearchStopped; the state is then as it was.
+    ``stop`` (uint8[1]), once set, ends it with SearchStopped; everything is then as it was.
     """
-    gathered = _gather(state)
+    gathered = _gather(point, store)
     if gathered is None:
         return 0
-    z = np.concatenate([block.dual[_at_hand(block)] for block in state.rows.blocks()])
+    z = np.concatenate([block.dual[_at_hand(block)] for block in store.blocks()])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         taken, z = _climb(gathered, z, enough, stop)
     if taken:
         at = 0
-        for block in state.rows.blocks():
+        for block in store.blocks():
             here = _at_hand(block)
             block.dual[here] = z[at : at + len(here)]
             at += len(here)
-        state.adopt(state.rebuilt((block, block.dual) for block in state.rows.blocks()))
+        point.adopt(point.rebuilt((block, block.dual) for block in store.blocks()))
     return taken
 
 
@@ -172,37 +168,38 @@ def _at_hand(block: RowBlock) -> np.ndarray:
 
 def _climb(gathered: Gathered, z: np.ndarray, enough: float, stop: np.ndarray) -> tuple[int, np.ndarray]:
     y, excess, value, idle = gathered.look(z)
-    for taken in range(STEPS):
+    for taken in range(settings.NEWTON_STEPS):
         if stop[0]:
             raise SearchStopped
         step = gathered.direction(y, excess, z) if idle > enough else None
         if step is None or not np.isfinite(step).all():
             return taken, z
-        # Where nothing holds the multipliers back a leap says so as well as any larger one, and loses fewer digits.
-        step *= min(1.0, LEAP * (1.0 + np.abs(z).max(initial=0.0)) / np.abs(step).max(initial=1e-300))
-        for part in (1.0, 0.5, 0.25, 0.1, 0.02):
+        step *= min(1.0, settings.LONGEST_STEP * (1.0 + np.abs(z).max(initial=0.0)) / np.abs(step).max(initial=1e-300))
+        for part in settings.NEWTON_PARTS:
             trial = np.where(gathered.equality, z + part * step, np.maximum(z + part * step, 0.0))
             ahead = gathered.look(trial)
             # Near the end the objective is flat to rounding, and only the equation tells better from worse.
-            level = ahead[2] >= value - 1e-13 * max(1.0, abs(value)) and ahead[3] < 0.5 * idle
+            level = (
+                ahead[2] >= value - settings.FLAT * max(1.0, abs(value)) and ahead[3] < settings.NEWTON_PROGRESS * idle
+            )
             if ahead[2] > value or level:
                 break
         else:
             return taken, z
         z, (y, excess, value, idle) = trial, ahead
-    return STEPS, z
+    return settings.NEWTON_STEPS, z
 
 
-def _gather(state: State) -> Gathered | None:
+def _gather(point: Iterate, store: ConstraintStore) -> Gathered | None:
     blocks = []
-    for block in state.rows.blocks():
+    for block in store.blocks():
         blocks.append(block.rows.select(np.diff(block.start) > 0))
-        if sum(len(rows.edges) for rows in blocks) > MOST_ENTRIES:
+        if sum(len(rows.edges) for rows in blocks) > settings.MOST_ENTRIES:
             return None
     if not sum(map(len, blocks)):
         return None
     parts = [
-        sparse.csr_array((rows.coefficient, rows.edges, rows.start), shape=(len(rows), state.y.size)) for rows in blocks
+        sparse.csr_array((rows.coefficient, rows.edges, rows.start), shape=(len(rows), point.y.size)) for rows in blocks
     ]
     rhs, equality = (np.concatenate([getattr(rows, name) for rows in blocks]) for name in ("rhs", "equality"))
-    return Gathered(state.program, sparse.vstack(parts, format="csr"), rhs, equality)
+    return Gathered(point.program, sparse.vstack(parts, format="csr"), rhs, equality)

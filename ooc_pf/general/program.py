@@ -14,6 +14,7 @@ from ..engine.rows import RowBlock
 from ..kernels import bregman
 from ..objectives import Objective
 from ..storage.vectors import Vector
+from . import settings
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,6 @@ class RowProgram:
     def around(self, y: Vector, blocks: Iterable[RowBlock]) -> "RowProgram":
         """The program of the rows at hand, all other duals staying as they are in y."""
         return replace(self, origin=y.whole + self.load((block, block.dual) for block in blocks))
-
-    def changed(self) -> dict[str, Vector]:
-        """What a run changes of the program, for a generation to hold: nothing that does not follow from y."""
-        return {}
 
     def project(self, block: RowBlock, y: Vector) -> float:
         """Project onto every row of a block in turn; returns the largest correction."""
@@ -86,7 +83,7 @@ class RowProgram:
         """By how much the duals grew in the last round of sweeps, where that is more than rounding."""
         grown = np.where(np.diff(block.start) > 0, block.dual - block.trail[0], 0.0)
         grown = np.where(block.equality, grown, np.maximum(grown, 0.0))
-        return np.where(np.abs(grown) > 1e-12 * np.abs(block.dual), grown, 0.0)
+        return np.where(np.abs(grown) > settings.GROWN * np.abs(block.dual), grown, 0.0)
 
     def load(self, duals: Iterable[tuple[RowBlock, np.ndarray]]) -> np.ndarray:
         """``A'z`` of duals given as blocks with a vector each."""
@@ -118,7 +115,7 @@ class RowProgram:
         far = reach * max(1.0, float(np.abs(self.objective.point(y)).max(initial=0.0)))
         with np.errstate(over="ignore", invalid="ignore"):
             least = np.sum(np.where(load > 0, load * max(low, -far), load * min(high, far)))
-            return bool(least > sum(charges) + 1e-9 * sum(map(abs, charges)))
+            return bool(least > sum(charges) + settings.EXCLUDED * sum(map(abs, charges)))
 
 
 def add_loads(duals: Iterable[tuple[RowBlock, np.ndarray]], size: int) -> np.ndarray:

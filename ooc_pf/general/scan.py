@@ -15,10 +15,7 @@ from ..engine.parallel import run_tasks
 from ..engine.rows import Rows
 from ..errors import InputError, SearchStopped
 from ..kernels.ragged import find_repeated, keep_rows, measure_rows
-
-BATCH = 16  # tasks between two looks at the clock and at what was found
-FOUND_ENTRIES, FOUND_ROWS = 1 << 20, 1 << 17
-ROUNDING = 1e-14  # of the terms of a row: a smaller violation is none
+from . import settings
 
 
 @dataclass(frozen=True)
@@ -68,8 +65,16 @@ class Scanner:
     domain: tuple[float, float] = (-np.inf, np.inf)
     interior: np.ndarray | None = None
 
-    def scan(self, tasks: Iterable[Callable[[], Rows]], first: int, x: np.ndarray, *, known: np.ndarray,
-             keep: bool, tick: Callable[[], bool]) -> tuple[Scanned, int]:  # fmt: skip
+    def scan(
+        self,
+        tasks: Iterable[Callable[[], Rows]],
+        first: int,
+        x: np.ndarray,
+        *,
+        known: np.ndarray,
+        keep: bool,
+        tick: Callable[[], bool],
+    ) -> tuple[Scanned, int]:
         """What is violated at x, from task ``first`` on, and the task to go on with: 0 after the last.
 
         Rows with a key in ``known``, which is sorted, are taken whether violated or not. Without ``keep`` all tasks are
@@ -80,7 +85,7 @@ class Scanner:
             pass
         parts: list[Scanned] = []
         at, entries, rows = first, 0, 0
-        while batch := list(itertools.islice(rest, BATCH)):
+        while batch := list(itertools.islice(rest, settings.SCAN_TASKS)):
             if not tick():
                 raise SearchStopped
             calls = [(task, at + number, x, known, keep) for number, task in enumerate(batch)]
@@ -89,7 +94,7 @@ class Scanner:
             at += len(batch)
             entries += sum(len(part.rows.edges) for part in fresh)
             rows += sum(len(part.rows) for part in fresh)
-            if entries >= FOUND_ENTRIES or rows >= FOUND_ROWS:
+            if entries >= settings.FOUND_ENTRIES or rows >= settings.FOUND_ROWS:
                 break
         else:
             at = 0
@@ -103,7 +108,7 @@ class Scanner:
         if wrong.any():
             raise InputError(_not_finite(rows, int(np.argmax(wrong)), block))
         excess = np.where(rows.equality, np.abs(excess), excess)
-        violated = excess > ROUNDING * size
+        violated = excess > settings.ROUNDING * size
         pull = 0.0 if self.interior is None else self._pull(rows, excess, violated, block)
         taken = violated
         if len(known) and keep:
@@ -138,8 +143,8 @@ class Scanner:
             row = int(np.argmax(rows.equality))
             raise InputError(f"{name_row(rows, row, block)} is an equation; interior= is for inequalities only")
         inner, size = measure_rows(rows.start, rows.edges, rows.coefficient, rows.rhs, self.interior)
-        if (inner > ROUNDING * size).any():
-            row = int(np.argmax(inner - ROUNDING * size))
+        if (inner > settings.ROUNDING * size).any():
+            row = int(np.argmax(inner - settings.ROUNDING * size))
             raise InputError(f"interior= does not satisfy {name_row(rows, row, block)}: it is off by {inner[row]:g}")
         return float(np.max(excess[violated] / (excess[violated] - np.minimum(inner[violated], 0.0)), initial=0.0))
 

@@ -1,4 +1,11 @@
-"""Numba kernels: arrays in, arrays out; no disk, no Python objects."""
+"""Numba kernels: arrays in, arrays out; no disk, no Python objects.
+
+Arrays that belong together travel as a record, a NamedTuple. A kernel unpacks its records once, before its loops: a
+field read inside a loop costs a count of references each time.
+
+Compiled kernels are cached on disk. The cache of a kernel knows about its own file only: after changing a step that
+kernels of other files use (`queue`, `ragged.mix_bits`), touch those files too.
+"""
 
 import numba
 

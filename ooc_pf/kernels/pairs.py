@@ -1,32 +1,46 @@
 """Pairs of a complete graph that have no variable yet, found where a path joins their ends too closely."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..kernels import kernel
-from .paths import (
-    BUCKETS,
-    EDGE,
-    HOPS,
-    NOWHERE,
-    PARENT,
-    PLACE,
-    QUEUED,
-    RELAXED,
-    STATE_SIZE,
-    TOUCHED,
-    _label,
-    _take,
-    next_page,
-)
+from .paths import next_page
+from .queue import BUCKETS, EDGE, HOPS, PARENT, QUEUED, TOUCHED, clear_labels, label_node, take_first
+
+
+class Known(NamedTuple):
+    """The pairs that have a variable, by lower end: ``node[start[a]:start[a + 1]]`` are the upper ends of ``a``.
+
+    ``start`` int64[nodes + 1], ``node`` int32[known]; ``mark`` int32[nodes], filled with -1, is scratch.
+    """
+
+    start: np.ndarray
+    node: np.ndarray
+    mark: np.ndarray
+
+
+class PairRows(NamedTuple):
+    """Room for what is found: ends and distance of each pair, and its row, with -1 - (its number) as closing edge.
+
+    ``pair`` int32[rows, 2], ``reach`` float64[rows], ``end`` int64[rows], ``entries`` int32[entries].
+    """
+
+    pair: np.ndarray
+    reach: np.ndarray
+    end: np.ndarray
+    entries: np.ndarray
 
 
 @kernel
-def _search(source, radius, max_hops, arc_start, arcs, dist, label, head, touched, state):
-    """Shortest paths from ``source`` below ``radius`` over at most ``max_hops`` arcs."""
+def _search(source, radius, max_hops, arc_start, arcs, labels):
+    """Shortest paths from ``source`` below ``radius`` over at most ``max_hops`` arcs; returns the arcs looked at."""
+    dist, label, head, touched, state = labels
+    relaxed = 0
     scale = BUCKETS / radius
-    _label(source, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
+    label_node(source, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
     while state[QUEUED] > 0:
-        node = _take(label, head, state)
+        node = take_first(label, head, state)
         hop = label[node, HOPS] + 1
         arc = arc_start[node]
         while arc < arc_start[node + 1]:
@@ -34,52 +48,56 @@ def _search(source, radius, max_hops, arc_start, arcs, dist, label, head, touche
             if length >= radius:
                 arc = next_page(arc)
                 continue
-            state[RELAXED] += 1
+            relaxed += 1
             far = arcs[arc].node
             if length < dist[far] or (length == dist[far] and hop < label[far, HOPS]):
-                _label(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale,
-                       dist, label, head, touched, state)  # fmt: skip
+                label_node(
+                    far, length, hop, node, arcs[arc].edge, hop < max_hops, scale, dist, label, head, touched, state
+                )
             arc += 1
+    return relaxed
 
 
 @kernel
-def _write(source, known, dist, label, touched, count, pair, reach, row_end, entries, rows, used):
+def _write(source, mark, labels, found, rows, used):
     """Write one row for each new pair of ``source``; returns the rows, -1 if there is no room, and the entries used."""
-    for k in range(count):
-        node = touched[k]
-        if node <= source or known[node] == source:
+    label = labels.label
+    for k in range(labels.state[TOUCHED]):
+        node = labels.touched[k]
+        if node <= source or mark[node] == source:
             continue
-        if rows == len(row_end) or used + label[node, HOPS] + 1 > len(entries):
+        if rows == len(found.end) or used + label[node, HOPS] + 1 > len(found.entries):
             return -1, used
-        pair[rows, 0], pair[rows, 1], reach[rows] = source, node, dist[node]
-        entries[used] = -1 - rows
+        found.pair[rows, 0], found.pair[rows, 1] = source, node
+        found.reach[rows] = labels.dist[node]
+        found.entries[used] = -1 - rows
         used += 1
         while label[node, PARENT] >= 0:
-            entries[used] = label[node, EDGE]
+            found.entries[used] = label[node, EDGE]
             used += 1
             node = label[node, PARENT]
-        row_end[rows] = used
+        found.end[rows] = used
         rows += 1
     return rows, used
 
 
 @kernel
-def discover(sources, first, radius, max_hops, known_start, known_node, arc_start, arcs,
-             dist, label, head, touched, known, pair, reach, row_end, entries):  # fmt: skip
+def discover(sources, first, radius, max_hops, known, arc_start, arcs, labels, found):
     """Pairs without a variable whose ends are closer than ``radius``, each from its lower end, with a row each.
 
     Parameters
     ----------
     sources : int32[s], first : int
         Sources before ``first`` are done already.
-    known_start : int64[nodes + 1], known_node : int32[known]
-        Pairs that have a variable, by lower end.
-    arc_start, arcs
-        All arcs, sorted by length (ARC).
-    dist, label, head, touched
-        Scratch of `paths.advance`; known : int32[nodes] filled with -1.
-    pair : int32[rows, 2], reach : float64[rows], row_end : int64[rows], entries : int32[entries]
-        Out: ends and distance of each pair found; rows with -1 - (number of the pair) as closing edge.
+    radius : float, max_hops : int
+        Paths are shorter than this, and have at most so many arcs.
+    known : Known
+    arc_start : int64[nodes + 1], arcs : ARC[arcs]
+        All arcs, sorted by length as `paths.set_lengths` does.
+    labels : Labels
+        Scratch.
+    found : PairRows
+        Out.
 
     Returns
     -------
@@ -89,19 +107,14 @@ def discover(sources, first, radius, max_hops, known_start, known_node, arc_star
     rows, used, relaxed = 0, 0, 0
     for at in range(first, len(sources)):
         source = sources[at]
-        state = np.zeros(STATE_SIZE, np.int64)
-        _search(source, radius, max_hops, arc_start, arcs, dist, label, head, touched, state)
-        for k in range(known_start[source], known_start[source + 1]):
-            known[known_node[k]] = source
-        new_rows, new_used = _write(source, known, dist, label, touched, state[TOUCHED], pair, reach, row_end, entries,
-                                    rows, used)  # fmt: skip
-        for k in range(known_start[source], known_start[source + 1]):
-            known[known_node[k]] = -1
-        for k in range(state[TOUCHED]):
-            dist[touched[k]] = np.inf
-            label[touched[k], PLACE] = NOWHERE
-        head[:] = -1
-        relaxed += state[RELAXED]
+        relaxed += _search(source, radius, max_hops, arc_start, arcs, labels)
+        upper = known.node[known.start[source] : known.start[source + 1]]
+        for node in upper:
+            known.mark[node] = source
+        new_rows, new_used = _write(source, known.mark, labels, found, rows, used)
+        for node in upper:
+            known.mark[node] = -1
+        clear_labels(labels)
         if new_rows < 0:
             return at, rows, used, relaxed
         rows, used = new_rows, new_used

@@ -6,7 +6,7 @@ from ..kernels import kernel
 
 
 @kernel
-def _mix(value):
+def mix_bits(value):
     """A 64-bit scrambler (splitmix64)."""
     value = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -19,9 +19,9 @@ def row_keys(row_start, entries):
     """One uint64 a row, the same for the same closing edge and the same set of path edges in any order."""
     keys = np.empty(len(row_start) - 1, np.uint64)
     for row in range(len(keys)):
-        key = _mix(_mix(entries[row_start[row]]))
+        key = mix_bits(mix_bits(entries[row_start[row]]))
         for k in range(row_start[row] + 1, row_start[row + 1]):
-            key += _mix(entries[k])
+            key += mix_bits(entries[k])
         keys[row] = key
     return keys
 
@@ -34,9 +34,9 @@ def general_keys(row_start, entries, coefficient, rhs, equality):
     """
     keys = np.empty(len(row_start) - 1, np.uint64)
     for row in range(len(keys)):
-        key = _mix(_mix(rhs[row]) + np.uint64(equality[row]))
+        key = mix_bits(mix_bits(rhs[row]) + np.uint64(equality[row]))
         for k in range(row_start[row], row_start[row + 1]):
-            key += _mix(_mix(entries[k]) ^ coefficient[k])
+            key += mix_bits(mix_bits(entries[k]) ^ coefficient[k])
         keys[row] = key
     return keys
 

@@ -3,63 +3,50 @@
 import numpy as np
 
 from ..kernels import inlined, kernel
-from .paths import (
-    BUCKETS,
-    EDGE,
-    HOPS,
-    NOWHERE,
-    PARENT,
-    PLACE,
-    QUEUED,
-    RELAXED,
-    STATE_SIZE,
-    TOUCHED,
-    _label,
-    _take,
-    next_page,
-)
-from .ragged import _mix
+from .paths import next_page
+from .queue import BUCKETS, EDGE, HOPS, PARENT, QUEUED, TOUCHED, clear_labels, label_node, take_first
+from .ragged import mix_bits
 
 
 @inlined
 def _noise(edge, seed):
     """A number in [0, 1) that edge and seed decide."""
-    return float(_mix(np.uint64(edge) ^ np.uint64(seed)) >> np.uint64(11)) * 2.0**-53
+    return float(mix_bits(np.uint64(edge) ^ np.uint64(seed)) >> np.uint64(11)) * 2.0**-53
 
 
 @kernel
-def grow_tree(root, radius, penalty, seed, arc_start, arcs, dist, label, head, touched, tree):
-    """Grow a shortest-path tree from ``root`` up to ``radius``, and clear the scratch again.
+def grow_tree(root, radius, penalty, seed, arc_start, arcs, labels, tree):
+    """Grow a shortest-path tree from ``root`` up to ``radius``, and clear the labels again.
 
     Each arc costs between one and two ``penalty`` more than its length: paths get short, and differ between seeds.
     ``tree`` (int32[nodes, 3]) receives hops, parent and parent edge; hops -1 where the tree does not reach. Returns how
     many arcs were looked at.
     """
-    state = np.zeros(STATE_SIZE, np.int64)
+    dist, label, head, touched, state = labels
+    relaxed = 0
     scale = BUCKETS / radius
     tree[:, 0] = -1
-    _label(root, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
+    label_node(root, 0.0, 0, -1, -1, True, scale, dist, label, head, touched, state)
     while state[QUEUED] > 0:
-        node = _take(label, head, state)
+        node = take_first(label, head, state)
         arc = arc_start[node]
         while arc < arc_start[node + 1]:
             if dist[node] + arcs[arc].length >= radius:
                 arc = next_page(arc)
                 continue
-            state[RELAXED] += 1
+            relaxed += 1
             far, edge = arcs[arc].node, arcs[arc].edge
             length = dist[node] + arcs[arc].length + penalty * (1.0 + _noise(edge, seed))
             if length < dist[far] and length < radius:
-                _label(far, length, label[node, HOPS] + 1, node, edge, True, scale,
-                       dist, label, head, touched, state)  # fmt: skip
+                label_node(
+                    far, length, label[node, HOPS] + 1, node, edge, True, scale, dist, label, head, touched, state
+                )
             arc += 1
-    for k in range(state[TOUCHED]):
+    for k in range(labels.state[TOUCHED]):
         node = touched[k]
         tree[node, 0], tree[node, 1], tree[node, 2] = label[node, HOPS], label[node, PARENT], label[node, EDGE]
-        dist[node] = np.inf
-        label[node, PLACE] = NOWHERE
-    head[:] = -1
-    return state[RELAXED]
+    clear_labels(labels)
+    return relaxed
 
 
 @inlined

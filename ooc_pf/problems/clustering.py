@@ -13,44 +13,36 @@ from typing import Any
 
 import numpy as np
 
-from ..cycles.family import Limits, solve_cycles
+from ..cycles import settings
+from ..cycles.family import CycleData, CycleFamily
 from ..cycles.graph import Graph, build_complete_graph, build_graph
 from ..cycles.inputs import Edges
-from ..cycles.persist import MakeProgram
-from ..cycles.program import CycleProgram, Pairs, linear_bound
-from ..engine.problem import State, total_charge
+from ..cycles.point import CyclePoint
+from ..cycles.program import CycleProgram, MakeProgram, Pairs, linear_bound
+from ..cycles.schedule import CycleState
+from ..cycles.settings import Settings
+from ..engine.family import Given, Options
+from ..engine.limits import Limits
 from ..engine.result import Result
+from ..engine.run import solve
+from ..engine.sweeps import total_charge
 from ..errors import InputError
 from ..storage.vectors import Pool, Vector
 from .rounding import round_clusters, round_in_passes
 
-PROXIMAL_GAMMA = 1.0
+RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
 
 
-def _settings(oracle: str, complete: bool, linear: bool, external: bool) -> dict[str, Any] | None:
-    """How the oracle goes about it; of each stage: name, hops (-1: trees), waves, rounds of sweeps, and the least
-    relative rise of the bound to go on with it.
-
-    On complete graphs distances are short of 1 for few pairs only, so that complete passes are cheap and trees do not
-    pay. Neither do they for the linear program, whose steps want all rows: few proximal steps end at the solution.
-    """
-    if external and (complete or linear):
-        return None
-    most = {"most_blocks": 1 << 9, "most_rows": 1 << (16 if external else 19 if complete else 21)}
-    waves, rounds = (1, 3) if linear else (8, 2) if complete else (12, 3)
-    stages = [["certify", 0, 1, 3 if linear or complete else 10, 0.0], ["stream", 0, waves, rounds, 0.0]]
-    if oracle == "igraph":
-        return {"keep_paths": 1, "promise": 3.0, "stages": stages, **most}
-    short = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-2]]
-    if complete or linear:
-        return {"keep_paths": 6, "promise": 10.0, "stages": short + stages, **most}
-    heat = {"share": 0.05, "calm": 0.35}
-    stages = [["certify", 0, 1, 10, 0.0], ["hot", 0, 12, 3, 0.0]]
-    if external:
-        return {"keep_paths": 3, "stages": short + stages, **heat, **most}
-    # Rows are what is missing at first, sweeps later on.
-    trees = [["trees", -1, 1, 1, 2e-5], ["hubs", -1, 1, 3, 5e-6]]
-    return {"keep_paths": 6, "trees": 32, "penalty": 0.03, "stages": [*short, *trees, *stages], **heat, **most}
+def clustering_settings(options: Options, disk: bool) -> Settings | None:
+    """How the oracle goes about it; complete graphs and the linear program are not laid out for disk."""
+    complete, linear = bool(options["base"]), options["gamma"] is None
+    if disk:
+        return None if complete or linear else settings.CLUSTERING_ON_DISK
+    if options["oracle"] == "igraph":
+        return settings.igraph_clustering(complete=complete, linear=linear)
+    if linear:
+        return settings.LINEAR_COMPLETE if complete else settings.LINEAR
+    return settings.COMPLETE if complete else settings.CLUSTERING
 
 
 def _signed_graph(edges: Edges) -> Graph:
@@ -63,7 +55,7 @@ def clustering_program(gamma: float | None, base: float | None = None) -> MakePr
 
     Without gamma it is the linear one, by proximal steps of that form.
     """
-    linear, gamma = gamma is None, gamma or PROXIMAL_GAMMA
+    linear, gamma = gamma is None, gamma or settings.PROXIMAL_GAMMA
 
     def make(edges: Edges, _: Any, graph: Graph | None, pool: Pool) -> CycleProgram:
         size, pairs = len(edges.value), None
@@ -76,10 +68,16 @@ def clustering_program(gamma: float | None, base: float | None = None) -> MakePr
             graph = graph or build_complete_graph(*ends.T, edges.nodes, passable=attractive)
         graph = graph or _signed_graph(edges)
         program = CycleProgram(
-            target=Vector.constant(size, -gamma / 2.0), inverse=inverse, closing=-1.0, rhs=-1.0, graph=graph,
+            target=Vector.constant(size, -gamma / 2.0),
+            inverse=inverse,
+            closing=-1.0,
+            rhs=-1.0,
+            graph=graph,
             offset=gamma / 4.0 * sum(float(np.abs(part).sum()) for _, part in edges.value.spans()),
-            magnitude=gamma / 2.0, pairs=pairs, step=-gamma / 2.0 if linear else None,
-        )  # fmt: skip
+            magnitude=gamma / 2.0,
+            pairs=pairs,
+            step=-gamma / 2.0 if linear else None,
+        )
         return program.with_pairs(np.empty((0, 2), np.int32)) if pairs else program
 
     return make
@@ -146,13 +144,19 @@ def correlation_clustering(
         raise InputError(f"gamma must be a positive number, or None for the linear program, found {gamma!r}")
     gamma = None if gamma is None else float(gamma)
     base = _checked_base(base)
-    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart, client)
-    options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": gamma, "base": base}
-    options |= {"external": external, "settings": lambda disk: _settings(oracle, bool(base), gamma is None, disk)}
-    return solve_cycles(
-        "clustering", graph, clustering_program(gamma, base), kind="signed", weights=None, options=options,
-        limits=limits, finish=finish_clustering,
-    )  # fmt: skip
+    limits = Limits(
+        workspace=workspace,
+        memory=memory,
+        workers=workers,
+        max_iter=max_iter,
+        max_time=max_time,
+        callback=callback,
+        progress=progress,
+        restart=restart,
+        client=client,
+    )
+    options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": gamma, "base": base, "external": external}
+    return solve(CLUSTERING, Given(graph), options, limits)
 
 
 def _checked_base(base: Any) -> float | None:
@@ -166,17 +170,20 @@ def _checked_base(base: Any) -> float | None:
     return float(base)
 
 
-def finish_clustering(edges: Edges, state: State, options: dict[str, Any], hurry: bool) -> dict[str, Any]:
+def finish_clustering(data: CycleData, state: CycleState, options: Options, hurry: bool) -> dict[str, Any]:
     """Bounds and ratios from the multipliers and the best feasible f; and clusters, unless there is no time."""
+    edges, iterate = data.edges, state.point
     gamma, f = options["gamma"], state.feasible
-    unit = (gamma or PROXIMAL_GAMMA) / 2.0
-    bound = linear_bound(lambda: state.program.cost_and_load(state.y, unit), total_charge(state.program, state.rows))
+    assert isinstance(f, Vector)
+    unit = (gamma or settings.PROXIMAL_GAMMA) / 2.0
+    duals = total_charge(iterate.program, state.rows)
+    bound = linear_bound(lambda: iterate.program.cost_and_load(iterate.y, unit), duals)
     x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)
     made = {"x": x, "lp_lower_bound": bound}
     if gamma is not None:
         made |= _ratios(edges, f, abs(options["base"] or 0.0), gamma)
     if not hurry:
-        labels, cost = _clusters(edges, state, x, options)
+        labels, cost = _clusters(edges, iterate, x, options)
         ratio = 1.0 if cost == 0 else cost / bound if bound > 0 else None
         made |= {"labels": labels, "cost": cost, "certified_ratio": ratio}
     return made
@@ -189,14 +196,15 @@ def _fractions(edges: Edges, f: Vector) -> Iterator[np.ndarray]:
         yield np.clip(np.where(value > 0, part, 1.0 - part), 0.0, 1.0)
 
 
-def _clusters(edges: Edges, state: State, x: Vector, options: dict[str, Any]) -> tuple[np.ndarray, float]:
+def _clusters(edges: Edges, iterate: CyclePoint, x: Vector, options: Options) -> tuple[np.ndarray, float]:
     if options["external"]:
         return round_in_passes(edges.u, edges.v, edges.value, x, edges.nodes)
     u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
-    loads = [load for _, load in state.program.cost_and_load(state.y, 1.0)]
+    loads = [load for _, load in iterate.program.cost_and_load(iterate.y, 1.0)]
     reduced = value - np.sign(value) * np.concatenate(loads or [np.empty(0)])[: len(value)]
-    return round_clusters(u, v, value, x.whole, edges.nodes, base=options["base"], seed=options["seed"],
-                          reduced=reduced)  # fmt: skip
+    return round_clusters(
+        u, v, value, x.whole, edges.nodes, base=options["base"], seed=options["seed"], reduced=reduced
+    )
 
 
 def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, float]:
@@ -212,3 +220,13 @@ def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, flo
     linear, quadratic = linear + more * float(rest.sum()), quadratic + more * float(rest @ rest)
     share = quadratic / (gamma * linear) if linear > 0 else 0.0
     return {"apriori_ratio": (1.0 + 1.0 / gamma) / (1.0 + share), "paper_ratio": (1.0 + gamma) / (1.0 + share / 2.0)}
+
+
+CLUSTERING = CycleFamily(
+    name="clustering",
+    kind="signed",
+    program=lambda options: clustering_program(options["gamma"], options.get("base")),
+    settings=clustering_settings,
+    finish=finish_clustering,
+    fields={"labels": None, **dict.fromkeys(RATIOS), "zeros": 0},
+)

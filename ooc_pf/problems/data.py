@@ -9,9 +9,11 @@ from scipy import sparse
 from ..cycles.graph import canonical_edges
 from ..errors import InputError
 
+# These define the weights of the paper's experiments.
 SHIFT = 0.05  # pairs whose neighbourhoods overlap by less than this repel
-OFFSET = 0.01  # away from zero
-BASE = float(np.log((1.0 - SHIFT) / (1.0 + SHIFT)))
+OFFSET = 0.01  # every weight of a listed pair is moved so far away from zero
+BASE = float(np.log((1.0 - SHIFT) / (1.0 + SHIFT)))  # weight of a pair without a common neighbour
+KINDS = ("I", "II", "III")
 
 
 def wang_weights(u: Any, v: Any, n: int | None = None) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, float]:
@@ -49,12 +51,7 @@ def wang_weights(u: Any, v: Any, n: int | None = None) -> tuple[tuple[np.ndarray
     n = last + 1 if n is None else n
     if n <= last:
         raise InputError(f"n is {n}, but there is a node {last}; n must be larger than every node number")
-    ones = np.ones(2 * len(u), np.int64)
-    adjacent = sparse.coo_array((ones, (np.concatenate((u, v)), np.concatenate((v, u)))), shape=(n, n)).tocsr()
-    degree = adjacent.sum(axis=1)
-    common = sparse.coo_array(sparse.triu(adjacent @ adjacent, k=1))
-    low, high = common.row, common.col
-    overlap = common.data / (degree[low] + degree[high] - common.data)
+    low, high, overlap = _jaccard(u, v, n)
     weight = np.log((1.0 + overlap - SHIFT) / (1.0 - overlap + SHIFT))
     touching = np.isin(low.astype(np.int64) * n + high, u * n + v)
     sign = np.where(weight == 0, np.where(touching, 1.0, -1.0), np.sign(weight))
@@ -62,7 +59,15 @@ def wang_weights(u: Any, v: Any, n: int | None = None) -> tuple[tuple[np.ndarray
     return (low[order].astype(np.int32), high[order].astype(np.int32)), (weight + OFFSET * sign)[order], BASE
 
 
-KINDS = ("I", "II", "III")
+def _jaccard(u: np.ndarray, v: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Ends, low < high, of all pairs with a common neighbour, and the Jaccard coefficient of their neighbourhoods."""
+    ones = np.ones(2 * len(u), np.int64)
+    tail, head = np.concatenate((u, v)), np.concatenate((v, u))
+    adjacent = sparse.coo_array((ones, (tail, head)), shape=(n, n)).tocsr()
+    degree = adjacent.sum(axis=1)
+    common = sparse.coo_array(sparse.triu(adjacent @ adjacent, k=1))
+    low, high = common.row, common.col
+    return low, high, common.data / (degree[low] + degree[high] - common.data)
 
 
 def random_dissimilarities(n: int, kind: str = "I", seed: int = 0) -> np.ndarray:

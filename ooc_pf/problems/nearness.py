@@ -5,31 +5,29 @@ from typing import Any
 
 import numpy as np
 
-from ..cycles.family import Limits, solve_cycles
+from ..cycles import settings
+from ..cycles.family import CycleFamily
 from ..cycles.graph import Graph, build_graph
 from ..cycles.inputs import Edges
 from ..cycles.program import CycleProgram
+from ..cycles.settings import Settings
+from ..engine.family import Given, Options
+from ..engine.limits import Limits
 from ..engine.result import Result
+from ..engine.run import solve
 from ..errors import InputError
 from ..storage.vectors import Pool, Vector
 from ..storage.workspace import Workspace, is_path
-from ..triangles.family import ENGINE, holds_dense, lists_all_pairs, solve_dense
+from ..triangles.family import TableFamily
 from ..triangles.inputs import as_square, square_size
-
-# Of the complete graph: the size of the violations to begin with, and to go on with, as fractions of the largest number
-# and of the largest violation; sweeps after each scan; and iterations that may do without extrapolation.
-DENSE = {"engine": ENGINE, "first": 0.1, "fraction": 0.1, "sweeps": 10, "patience": 15}
+from ..triangles.stored import holds_table, lists_all_pairs
 
 
-def _settings(oracle: str, external: bool) -> dict[str, Any]:
-    """How the oracle goes about it; of each stage: name, hops, waves, rounds of sweeps, and the least relative rise of
-    the bound to go on with it. The igraph engine knows no hops, so it only makes complete passes."""
-    stages = [["certify", 0, 1, 10, 0.0], ["stream", 0, 8, 10, 0.0]]
-    most = {"most_blocks": 1 << 9, "most_rows": 1 << (16 if external else 21)}
-    if oracle == "igraph":
-        return {"keep_paths": 1, "promise": 100.0, "stages": stages, **most}
-    short = [["triangles", 1, 1, 2, 1e-3], ["squares", 2, 1, 2, 1e-3]]
-    return {"keep_paths": 3, "promise": 100.0, "stages": short + stages, **most}
+def nearness_settings(options: Options, disk: bool) -> Settings:
+    """How the oracle goes about it."""
+    if options["oracle"] == "igraph":
+        return settings.NEARNESS_IGRAPH
+    return settings.NEARNESS_ON_DISK if disk else settings.NEARNESS
 
 
 def nearness_program(
@@ -45,19 +43,20 @@ def nearness_program(
     return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale, magnitude=scale)
 
 
-def _is_for_triangles(graph: Any, oracle: str, external: bool | None, limits: Limits) -> bool:
-    """Whether the engine of complete graphs takes it: every pair is given, and nothing asks for searches over cycles.
+NEARNESS = CycleFamily("nearness", "distance", lambda options: nearness_program, nearness_settings)
+TABLE = TableFamily("nearness", "distance")
 
-    A run goes on as it began.
-    """
+
+def _is_table(graph: Any, oracle: str, external: bool | None, limits: Limits) -> bool:
+    """Whether every pair is given and nothing asks for searches over cycles. A run goes on as it began."""
     if oracle != "numba" or external:
         return False
     if not is_path(graph):
         return limits.client is None and square_size(graph) is not None
-    place = Workspace(graph)
-    if place.manifest["problem"] is not None and not limits.restart:
-        return holds_dense(place)
-    return limits.client is None and lists_all_pairs(place)
+    workspace = Workspace(graph)
+    if workspace.manifest["problem"] is not None and not limits.restart:
+        return holds_table(workspace)
+    return limits.client is None and lists_all_pairs(workspace)
 
 
 def metric_nearness(
@@ -137,16 +136,22 @@ def metric_nearness(
     >>> result.x.round(6).tolist(), round(result.objective, 6)
     ([2.0, 2.0, 4.0], 1.5)
     """
-    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart, client)
+    limits = Limits(
+        workspace=workspace,
+        memory=memory,
+        workers=workers,
+        max_iter=max_iter,
+        max_time=max_time,
+        callback=callback,
+        progress=progress,
+        restart=restart,
+        client=client,
+    )
     graph = as_square(graph)
-    if _is_for_triangles(graph, oracle, external, limits):
-        extras = {"weights": weights, "lower": lower, "upper": upper}
-        options = {"tol": 1e-10 if tol is None else tol, "oracle": oracle, "seed": seed, "settings": DENSE}
-        return solve_dense(graph, extras, options, limits)
+    if _is_table(graph, oracle, external, limits):
+        options = {"tol": 1e-10 if tol is None else tol, "oracle": oracle, "seed": seed}
+        return solve(TABLE, Given(graph, {"weights": weights, "lower": lower, "upper": upper}), options, limits)
     if lower is not None or upper is not None:
         raise InputError("lower= and upper= need a complete graph, given as a square array, and oracle='numba'")
     options = {"tol": 1e-6 if tol is None else tol, "oracle": oracle, "seed": seed, "external": external}
-    options["settings"] = lambda disk: _settings(oracle, disk)
-    return solve_cycles(
-        "nearness", graph, nearness_program, kind="distance", weights=weights, options=options, limits=limits
-    )
+    return solve(NEARNESS, Given(graph, {"weights": weights}), options, limits)

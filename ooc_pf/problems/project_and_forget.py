@@ -1,38 +1,21 @@
 """General linear inequalities and equations: any objective of `objectives`, any oracle of rows."""
 
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import Any
 
-import numpy as np
-
-from ..cycles.family import Limits
-from ..engine.monitor import Monitor
-from ..engine.problem import Pass, Problem, State
+from ..engine.family import Given, Session
+from ..engine.limits import Limits
 from ..engine.result import Result
-from ..engine.rows import TRAIL
-from ..engine.sweeps import sweep_round
+from ..engine.run import solve
 from ..errors import InputError
-from ..general.family import (
-    CHECK,
-    Request,
-    certify,
-    check_objective,
-    first_plan,
-    judge,
-    make_problem,
-    read_point,
-    solve_general,
-)
-from ..general.newton import newton_steps
+from ..general.family import ROWS, Request, check_objective, read_point
 from ..general.program import RowProgram
 from ..general.scan import Scanner
+from ..general.schedule import SAMPLE, SCAN, RowSchedule
 from ..objectives import Objective
-from ..oracles import Oracle, read_oracle
+from ..oracles import read_oracle
 from ..storage.arrays import digest
 
-ROUNDS, MOST_ROUNDS = 3, 100  # of sweeps between two looks at the oracle
-REACH = 1e6  # infeasibility is proven for points up to so many times the size of the present one
 FORGETS = ("inactive", "all", "never")
 
 
@@ -115,83 +98,22 @@ def project_and_forget(
             "that is complete, or give max_iter= or max_time="
         )
     inner = None if interior is None else read_point("interior", interior, objective)
-    options = {"tol": float(tol), "forget": forget, "oracle": source.name, "objective": objective.name}
-    options |= {"seed": int(seed), "interior": None if inner is None else digest(inner)}
+    options = {"tol": tol, "forget": forget, "oracle": source.name, "objective": objective.name}
+    options |= {"seed": seed, "interior": None if inner is None else digest(inner)}
 
-    def make(pool: Executor, monitor: Monitor) -> Problem:
-        return row_problem(objective, source, Scanner(pool, objective.domain, inner), monitor, options)
+    def make(session: Session) -> RowSchedule:
+        scanner = Scanner(session.threads, objective.domain, inner)
+        return RowSchedule(source, scanner, session.monitor, tol, seed, stochastic=forget == "all")
 
-    plan = first_plan("scan" if source.complete else "sample")
-    limits = Limits(workspace, memory, workers, max_iter, max_time, callback, progress, restart)
-    program = RowProgram.of(objective, inner)
-    return solve_general(Request("rows", program, make, plan, options, limits, store={"forgets": forget}))
-
-
-def row_problem(objective: Objective, oracle: Oracle, scanner: Scanner, monitor: Monitor,
-                options: dict[str, Any]) -> Problem:  # fmt: skip
-    """The engine's record for general rows."""
-    tol, stochastic = options["tol"], options["forget"] == "all"
-    ahead = {"task": 0, "verdict": None}  # from one step of an iteration to its plan
-
-    def find(state: State) -> Pass:
-        x, stage = objective.point(state.y.whole), state.plan["stage"]
-        tasks = oracle.check if stage == CHECK and not oracle.complete else oracle.tasks
-        known = state.rows.keys() if stochastic else np.empty(0, np.uint64)
-        with monitor.timed("oracle"), monitor.bar(stage, 0) as tick:
-            dice = np.random.default_rng([options["seed"], state.iteration])
-            rows = tasks(x, dice) if tasks else ()
-            found, ahead["task"] = scanner.scan(
-                rows, state.plan["task"], x, known=known, keep=stage != CHECK, tick=tick
-            )
-        whole = oracle.complete or (stage == CHECK and tasks is not None)
-        complete = whole and state.plan["task"] == 0 and ahead["task"] == 0
-        proven = certify(state, found.worst, found.pull) if complete else ()
-        return Pass(found.rows, found.worst, found.measured, *proven)
-
-    def sweep(state: State, found: Pass) -> dict[str, Any]:
-        counts = {"sweeps": 0, "projections": 0}
-        if state.plan["stage"] == CHECK or not (len(found.rows) or len(state.rows)):
-            return counts
-        if stochastic:
-            state.program = state.program.around(state.y, state.rows.blocks())
-        enough = max(0.02 * found.worst, 0.01 * tol)
-        # Where a look costs more than sweeps do, sweep for as long.
-        for _ in range(min(max(ROUNDS, found.relaxed // (8 * max(len(state.rows), 1))), MOST_ROUNDS)):
-            residual = sweep_round(state, monitor.stop)
-            counts["sweeps"] += TRAIL - 1
-            counts["projections"] += (TRAIL - 1) * len(state.rows)
-            if residual <= enough:
-                break
-        counts["newton"] = newton_steps(state, 0.1 * enough, monitor.stop)
-        ahead["verdict"] = "infeasible" if proves_infeasible(state) else None
-        return counts
-
-    def plan(state: State, found: Pass, before: float, after: float) -> dict[str, Any]:
-        now = {**state.plan, "task": ahead["task"], "verdict": ahead["verdict"]}
-        now["worst"] = max(now["worst"], found.worst)
-        if not oracle.complete:
-            now["draws"] = 0 if now["stage"] == CHECK else now["draws"] + 1
-            due = oracle.check is not None and now["draws"] >= oracle.draws
-            now["stage"] = CHECK if due else "sample"
-        if not abs(after) < np.inf:
-            raise InputError(
-                "the multipliers left the range of the numbers: the rows contradict each other, or are far out of "
-                "proportion to the objective; rescale them"
-            )
-        return judge(now) if ahead["task"] == 0 and now["draws"] == 0 else now
-
-    return make_problem("rows", find, sweep, plan)
-
-
-def proves_infeasible(state: State) -> bool:
-    """Whether the multipliers prove that no point of the domain within reach is feasible.
-
-    Where there is none they grow along a direction that proves it: their last growth is tried, and they themselves.
-    """
-    program, y = state.program, state.y.whole
-    grown = (
-        program.load((block, program.growth(block)) for block in state.rows.blocks()),
-        [program.charge(block, program.growth(block)) for block in state.rows.blocks()],
+    program, stage = RowProgram.of(objective, inner), SCAN if source.complete else SAMPLE
+    limits = Limits(
+        workspace=workspace,
+        memory=memory,
+        workers=workers,
+        max_iter=max_iter,
+        max_time=max_time,
+        callback=callback,
+        progress=progress,
+        restart=restart,
     )
-    whole = program.objective.start - y, [program.charge(b, b.dual) for b in state.rows.blocks()]
-    return any(program.excludes(load, charges, REACH, y) for load, charges in (grown, whole))
+    return solve(ROWS, Given(Request(program, make, stage, {"forgets": forget})), options, limits)

@@ -1,12 +1,16 @@
 """From a fractional correlation clustering to clusters.
 
-Many quick candidates, each carried to where no move of a node or of a whole cluster saves anything; then what all of
-them agree on is contracted, and the search goes on over the few groups they disagree about. Every number here is what
-a clustering *saves* against all nodes apart; only `clustering_cost` speaks of cost.
+1. Candidates: components below a threshold, the pivot algorithm (Ailon, Charikar and Newman), and greedy additive edge
+   contraction (Keuper et al.), on the weights alone and guided by the fractional solution.
+2. Each candidate is improved by local search of the Louvain kind: move single nodes, contract, move clusters, repeat.
+3. Fusion: groups of nodes that all candidates keep together are contracted. The search goes on over these few groups.
+4. Kernighan-Lin style moves: a node is forced to move, others follow, and the chain is undone if it does not pay.
+
+Every number here is what a clustering *saves* against all nodes apart; only `clustering_cost` speaks of cost.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,14 +21,17 @@ from ..kernels import clusters
 from ..kernels.components import join_ends, settle
 from ..storage.vectors import Vector, spans
 
-QUANTILES = 16  # thresholds tried
-KEPT_THRESHOLDS = 2  # of these, the best go on
-PIVOTINGS = 4  # with fixed bar, and as many with a random one
-COARSE_ROUNDS, FINE_ROUNDS = 10, 4  # most of shaking, over the contracted and over the whole graph
-PASS_BARS = (0.1, 0.3, 0.5, 0.7, 0.9, np.inf)  # for graphs larger than memory
-LEAST_TRIES = 1000  # in a round; a large graph gets one try for each node
-DEPTH = 200  # most moves in one try
-ROUNDING = 1e-13  # of the largest sum at a node: no move for less
+# All of these shape the clusters, none of them the lower bound.
+QUANTILES = 16  # thresholds tried, at quantiles of x
+KEPT_THRESHOLDS = 2  # how many of these, the cheapest, are candidates
+PIVOTINGS = 4  # runs of the pivot algorithm with a fixed threshold, and as many with random ones
+PIVOT_THRESHOLD = 0.5  # the fixed one: a pivot takes neighbours with x below it
+PASS_THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9, np.inf)  # for graphs larger than memory
+COARSE_ROUNDS = 10  # most rounds of forced moves over the contracted graph
+FINE_ROUNDS = 4  # and over the whole graph
+LEAST_TRIES = 1000  # forced moves in a round; a large graph gets one for each node
+DEPTH = 200  # most moves in the chain that follows a forced one
+ROUNDING = 1e-13  # relative to the largest sum of weights at a node: no move for less
 
 
 class Level(NamedTuple):
@@ -35,7 +42,7 @@ class Level(NamedTuple):
     start : int64[nodes + 1]; node : int32[arcs]; weight : float64[arcs]
         Arcs in both directions; the weight is what a listed pair saves beyond ``base``.
     size : float64[nodes]
-        Original nodes in each.
+        How many original nodes each one stands for.
     base : float
         What every pair saves, never positive.
     least : float
@@ -50,7 +57,17 @@ class Level(NamedTuple):
     least: float
 
 
-def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -> tuple[np.ndarray, float]:
+def round_clusters(
+    u: Any,
+    v: Any,
+    weight: Any,
+    x: Any,
+    nodes: int,
+    *,
+    base: float | None = None,
+    seed: int = 0,
+    reduced: Any = None,
+) -> tuple[np.ndarray, float]:
     """Clusters of low true cost near a fractional solution.
 
     Parameters
@@ -67,7 +84,7 @@ def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -
     seed : int
         The same seed gives the same clusters.
     reduced : float64[edges], optional
-        Signed weights less what the duals of the relaxation use up; guide one of the candidates.
+        Reduced costs: signed weights less what the duals of the relaxation use up. They guide one of the candidates.
 
     Returns
     -------
@@ -78,15 +95,15 @@ def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -
     rng = np.random.default_rng(seed)
     level, arc_edge = _whole(u, v, weight, nodes, base)
 
-    def cost(labels):
+    def cost(labels: np.ndarray) -> float:
         return clustering_cost(u, v, weight, labels, base=base)
 
     pool = [labels for _, labels in _trivial(u, v, weight, nodes)]
     best = min(pool, key=cost)
     if cost(best) > 0:
         pool += [labels for _, labels in _candidates(u, v, weight, x, level, arc_edge, rng, reduced)]
-        settled = (_improve(level, labels, rng) for labels in pool)
-        pool = list({labels.tobytes(): labels for labels in settled}.values())  # often the same few
+        improved = (_improve(level, labels, rng) for labels in pool)
+        pool = list({labels.tobytes(): labels for labels in improved}.values())  # many end at the same clusters
         pool.append(_shaken(level, _fused(level, pool, rng), rng, FINE_ROUNDS))
         pool.append(_improve(level, _connected(u, v, weight, pool[-1]), rng))
         best = min([best, *pool], key=cost)
@@ -94,30 +111,42 @@ def round_clusters(u, v, weight, x, nodes, *, base=None, seed=0, reduced=None) -
 
 
 def round_in_passes(u: Vector, v: Vector, weight: Vector, x: Vector, nodes: int) -> tuple[np.ndarray, float]:
-    """Clusters from a few passes over the edges and a few numbers a node: the best of the components of x < t.
+    """Clusters of a graph whose edges do not fit in memory: the cheapest of the components of x < t.
 
-    For graphs whose edges do not fit in memory; arguments and results as in `round_clusters`, without a base.
+    Components are found by union-find, in one pass over the edges for each threshold t and with one number a node.
+    Arguments and results are those of `round_clusters`, without a base.
     """
 
-    def components(bar: float) -> np.ndarray:
+    def components(threshold: float) -> np.ndarray:
         parent = np.arange(nodes, dtype=np.int32)
         for a, b, w, part in spans(u, v, weight, x):
-            join_ends(a, b, (w > 0) & (part < bar), parent)
+            join_ends(a, b, (w > 0) & (part < threshold), parent)
         settle(parent)
         return parent
 
     def cost(labels: np.ndarray) -> float:
         return sum(clustering_cost(a, b, w, labels) for a, b, w in spans(u, v, weight))
 
-    tried = [np.arange(nodes, dtype=np.int32), *(components(bar) for bar in PASS_BARS)]
+    tried = [np.arange(nodes, dtype=np.int32), *(components(threshold) for threshold in PASS_THRESHOLDS)]
     best = min(tried, key=cost)
     return _numbered(best), cost(best)
 
 
-def clustering_cost(u, v, weight, labels, *, base=None) -> float:
-    """Cost of ``labels`` int[nodes]: attractive pairs apart and repulsive pairs together, listed or not.
+def clustering_cost(u: Any, v: Any, weight: Any, labels: Any, *, base: float | None = None) -> float:
+    """Cost of clusters: attractive pairs apart and repulsive pairs together, listed or not.
 
-    Edges as in `round_clusters`; O(nodes + edges), whatever the size of the clusters.
+    Takes O(nodes + edges), whatever the size of the clusters.
+
+    Parameters
+    ----------
+    u, v, weight, base
+        As in `round_clusters`.
+    labels : int[nodes]
+        The cluster of each node.
+
+    Returns
+    -------
+    float
     """
     labels, weight = np.asarray(labels), np.asarray(weight, np.float64)
     together = labels[u] == labels[v]
@@ -128,7 +157,7 @@ def clustering_cost(u, v, weight, labels, *, base=None) -> float:
     return cost
 
 
-def _checked(u, v, weight, x, nodes, base, reduced):
+def _checked(u: Any, v: Any, weight: Any, x: Any, nodes: int, base: float | None, reduced: Any) -> tuple[Any, ...]:
     """The arguments of `round_clusters` as the kernels take them."""
     weight, x = np.asarray(weight, np.float64), np.clip(np.asarray(x, np.float64), 0.0, 1.0)
     reduced = None if reduced is None else np.asarray(reduced, np.float64)
@@ -146,10 +175,11 @@ def _checked(u, v, weight, x, nodes, base, reduced):
 # Graphs ---------------------------------------------------------------------------------------------------------------
 
 
-def _whole(u, v, weight, nodes, base) -> tuple[Level, np.ndarray]:
+def _whole(u: np.ndarray, v: np.ndarray, weight: np.ndarray, nodes: int, base: float) -> tuple[Level, np.ndarray]:
     """The graph itself, and the edge of each arc."""
     edge = np.tile(np.arange(len(u)), 2)
-    arcs = sparse.coo_array((edge, (np.concatenate((u, v)), np.concatenate((v, u)))), shape=(nodes, nodes)).tocsr()
+    tail, head = np.concatenate((u, v)), np.concatenate((v, u))
+    arcs = sparse.coo_array((edge, (tail, head)), shape=(nodes, nodes)).tocsr()
     return _level(arcs, weight[arcs.data] - base, np.ones(nodes), base), arcs.data
 
 
@@ -162,7 +192,8 @@ def _contracted(level: Level, labels: np.ndarray) -> Level:
     return _level(arcs, arcs.data, np.bincount(labels, level.size, count), level.base)
 
 
-def _level(arcs: sparse.csr_array, weight, size, base) -> Level:
+def _level(arcs: sparse.csr_array, weight: np.ndarray, size: np.ndarray, base: float) -> Level:
+    """A graph for the kernels, with its threshold of rounding."""
     start = arcs.indptr.astype(np.int64)
     tail = np.repeat(np.arange(len(size)), np.diff(start))
     strongest = np.bincount(tail, np.abs(weight), len(size)).max() - base * size.max() * size.sum()
@@ -177,55 +208,74 @@ def _numbered(labels: np.ndarray) -> np.ndarray:
     return rank[inverse]
 
 
-def _components(u, v, keep, nodes) -> np.ndarray:
+def _components(u: np.ndarray, v: np.ndarray, keep: np.ndarray, nodes: int) -> np.ndarray:
+    """Connected components of the edges with ``keep`` set, int32[nodes]."""
     pairs = sparse.coo_array((np.ones(np.count_nonzero(keep), np.int8), (u[keep], v[keep])), shape=(nodes, nodes))
     return csgraph.connected_components(pairs, directed=False)[1].astype(np.int32)
 
 
-def _connected(u, v, weight, labels) -> np.ndarray:
-    """Clusters split where nothing attractive holds them: that never costs, and no single move would find it."""
+def _connected(u: np.ndarray, v: np.ndarray, weight: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Clusters split into their components over attractive edges: never dearer, and not found by moves of nodes."""
     return _components(u, v, (weight > 0) & (labels[u] == labels[v]), len(labels))
 
 
 # Candidates -----------------------------------------------------------------------------------------------------------
 
 
-def _trivial(u, v, weight, nodes) -> Iterator[tuple[str, np.ndarray]]:
+def _trivial(u: np.ndarray, v: np.ndarray, weight: np.ndarray, nodes: int) -> Iterator[tuple[str, np.ndarray]]:
+    """(Name, labels) of the two clusterings that need no search."""
     yield "singletons", np.arange(nodes, dtype=np.int32)
     yield "components", _components(u, v, weight > 0, nodes)
 
 
-def _candidates(u, v, weight, x, level, arc_edge, rng, reduced=None) -> Iterator[tuple[str, np.ndarray]]:
+def _candidates(
+    u: np.ndarray,
+    v: np.ndarray,
+    weight: np.ndarray,
+    x: np.ndarray,
+    level: Level,
+    arc_edge: np.ndarray,
+    rng: np.random.Generator,
+    reduced: np.ndarray | None = None,
+) -> Iterator[tuple[str, np.ndarray]]:
     """(Name, labels int32[nodes]) of each starting point that uses x or the weights."""
     nodes, base = len(level.size), level.base
     yield from _thresholds(u, v, weight, x, nodes, base)
     for k in range(2 * PIVOTINGS):
-        bar = 0.5 if k < PIVOTINGS else rng.random(len(arc_edge))
+        threshold = PIVOT_THRESHOLD if k < PIVOTINGS else rng.random(len(arc_edge))
         order = rng.permutation(nodes).astype(np.int32)
-        yield f"pivots {k}", clusters.pivot(level.start, level.node, x[arc_edge] < bar, order)
-    # The solution as a second opinion about each weight: on its own it leaves joins that pay undone.
+        yield f"pivots {k}", clusters.pivot(level.start, level.node, x[arc_edge] < threshold, order)
+    # From twice the weight where x agrees with its sign to nothing where it does not. Contracting by x alone would
+    # leave contractions that pay undone.
     guided = weight + np.abs(weight) * (1 - 2 * x)
     for name, guide in (("weights", weight), ("guided", guided), ("reduced", reduced)):
         if guide is not None:
-            yield f"joins by {name}", clusters.join_greedily(u, v, guide - base, level.size, base)
+            yield f"contraction by {name}", clusters.join_greedily(u, v, guide - base, level.size, base)
 
 
-def _thresholds(u, v, weight, x, nodes, base) -> list[tuple[str, np.ndarray]]:
-    """The best few clusterings into components of the edges with x below a threshold."""
-    bars = np.unique(np.quantile(x, np.linspace(0, 1, QUANTILES + 1)[1:]))
-    tried = [(f"x < {bar:.3g}", _components(u, v, x < bar, nodes)) for bar in bars]
+def _thresholds(
+    u: np.ndarray, v: np.ndarray, weight: np.ndarray, x: np.ndarray, nodes: int, base: float
+) -> list[tuple[str, np.ndarray]]:
+    """The cheapest clusterings into components of the edges with x below a threshold."""
+    thresholds = np.unique(np.quantile(x, np.linspace(0, 1, QUANTILES + 1)[1:]))
+    tried = [(f"x < {threshold:.3g}", _components(u, v, x < threshold, nodes)) for threshold in thresholds]
     return sorted(tried, key=lambda it: clustering_cost(u, v, weight, it[1], base=base))[:KEPT_THRESHOLDS]
 
 
 # Local search ---------------------------------------------------------------------------------------------------------
 
 
-def _improve(level: Level, labels: np.ndarray, rng) -> np.ndarray:
-    """Move nodes, then clusters of them, then clusters of these, until nothing saves; numbered labels."""
+def _improve(level: Level, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Local search of the Louvain kind; returns numbered labels.
+
+    Move nodes while a move saves. Contract each cluster to a node and improve that graph in the same way. Begin again
+    if clusters were joined.
+    """
     labels = _numbered(labels)
     while True:
         order = rng.permutation(len(labels)).astype(np.int32)
-        while clusters.move_nodes(*level, labels, order) > 0:  # with a base also nodes nobody stirred may want to move
+        # Repeated, since with a base a move may change what pays for nodes that are no neighbours.
+        while clusters.move_nodes(*level, labels, order) > 0:
             pass
         labels = _numbered(labels)
         count = int(labels.max()) + 1
@@ -237,21 +287,25 @@ def _improve(level: Level, labels: np.ndarray, rng) -> np.ndarray:
         labels = joined[labels]
 
 
-def _shaken(level: Level, labels: np.ndarray, rng, rounds: int) -> np.ndarray:
-    """Rounds of forced moves that stay when they pay, see `kernels.clusters.shake`."""
+def _shaken(level: Level, labels: np.ndarray, rng: np.random.Generator, rounds: int) -> np.ndarray:
+    """Rounds of Kernighan-Lin style moves: forced ones whose chain stays if it pays, see `kernels.clusters.shake`."""
     degree, labels = np.diff(level.start), labels.copy()
     linked = np.flatnonzero(degree)
     for _ in range(rounds if len(linked) else 0):
-        near = np.tile(linked, -(-LEAST_TRIES // len(linked)))
-        near = rng.permutation(near).astype(np.int32)
+        repeats = -(-LEAST_TRIES // len(linked))
+        near = rng.permutation(np.tile(linked, repeats)).astype(np.int32)
         arcs = level.start[near] + (rng.random(len(near)) * degree[near]).astype(np.int64)
         clusters.shake(*level, labels, near, arcs, DEPTH)
         labels = _improve(level, labels, rng)
     return labels
 
 
-def _fused(level: Level, pool: list[np.ndarray], rng) -> np.ndarray:
-    """The best clustering found over the groups of nodes that all of ``pool`` keep together."""
+def _fused(level: Level, pool: list[np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    """The best clustering found over the groups of nodes that all of ``pool`` keep together.
+
+    These groups are the meet of the partitions. On the graph of groups every candidate is one clustering; each is
+    improved there, and the best of them goes on with forced moves.
+    """
     groups = pool[0]
     for labels in pool[1:]:
         groups = _numbered(groups.astype(np.int64) * len(labels) + labels)
@@ -262,7 +316,7 @@ def _fused(level: Level, pool: list[np.ndarray], rng) -> np.ndarray:
         start[groups] = labels
         found.append(_improve(coarse, start, rng))
     best = max(found, key=lambda labels: _saved(coarse, labels))
-    # Candidates that agree on little leave a large graph of hubs: no more tries then than the whole one has nodes.
+    # Candidates that agree on little leave a large graph. Then no more moves are tried than the whole one has nodes.
     rounds = max(len(groups), COARSE_ROUNDS * LEAST_TRIES) // max(len(coarse.size), LEAST_TRIES)
     return _shaken(coarse, best, rng, min(rounds, COARSE_ROUNDS))[groups]
 

@@ -10,7 +10,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -108,10 +108,14 @@ class Pool:
     def read(self, file: int, offset: int, count: int, dtype: np.dtype) -> np.ndarray:
         """Elements of a file; what was never written is zero."""
         values = np.zeros(count, dtype)
+        self.read_into(file, offset, values)
+        return values
+
+    def read_into(self, file: int, offset: int, values: np.ndarray) -> None:
+        """Fill ``values`` from a file; past its end they stay as they are."""
         got = os.preadv(self._files[file], [values.view(np.uint8)], offset)
         with self._lock:
             self.read_bytes += got
-        return values
 
     def expect(self, file: int, offset: int, size: int) -> None:
         """Say that so many bytes will be read next: the system fetches them meanwhile, into memory of its own."""
@@ -237,12 +241,14 @@ class Vector:
 
     def _visit(self, index: np.ndarray, copy: Callable[[np.ndarray, np.ndarray, Any], None], *, change: bool) -> None:
         """Call ``copy`` once for each page that ``index`` touches, in the order of the pages."""
+        if not len(index):
+            return
         order: Any = slice(None)
         if len(index) > 1 and np.any(index[1:] < index[:-1]):
             order = np.argsort(index, kind="stable")
             index = index[order]
         number = index // PAGE
-        first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1]))) if len(index) else []
+        first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
         with self._pool.lock:
             for a, b in zip(first, [*first[1:], len(index)], strict=True):
                 if b < len(index):
@@ -272,6 +278,21 @@ def check_vector(group: Path, name: str, vector: Vector, size: int) -> None:
         raise WorkspaceError(f"{group}: {name} is damaged; `ooc-pf solve --restart` starts again")
 
 
-def write_vector(group: Path, name: str, vector: Vector) -> None:
+class Spanned(Protocol):
+    """What comes in consecutive parts, as a vector does."""
+
+    dtype: np.dtype
+
+    def spans(self) -> Iterator[tuple[int, np.ndarray]]: ...
+
+
+def write_vector(group: Path, name: str, vector: Spanned) -> None:
     """Write a vector as ``group/name``."""
     write_parts(group, name, (part for _, part in vector.spans()), vector.dtype)
+
+
+def flat(point: Spanned) -> np.ndarray:
+    """All values of what comes in spans, as one array; that of a vector in memory is not copied."""
+    if isinstance(point, Vector) and point.whole is not None:
+        return point.whole
+    return np.concatenate([np.empty(0), *(part for _, part in point.spans())])

@@ -7,24 +7,26 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..storage.memory import MIB, Budget, parse_memory, refuse_below
+from ..storage.memory import Budget, parse_memory, refuse_below
 from ..storage.vectors import Pool
+from . import settings
 from .inputs import Stripes
-from .program import Crew, DenseProgram, close_tiles
+from .program import TableProgram, Workers, close_tiles
 from .tiles import BLOCK_TRIPLES, Tiles, Tiling
 
 
-def build_program(tiling: Tiling, pool: Pool, target: Stripes, extras: dict[str, Stripes | None],
-                  crew: Crew) -> DenseProgram:  # fmt: skip
+def build_program(
+    tiling: Tiling, pool: Pool, target: Stripes, extras: dict[str, Stripes | None], workers: Workers
+) -> TableProgram:
     """The program from lines of its matrices."""
     filled = {name: stripes and Tiles(tiling, pool).fill_lines(stripes) for name, stripes in extras.items()}
     inverse, lower, upper = filled["weights"], filled["lower"], filled["upper"]
-    program = DenseProgram(Tiles(tiling, pool).fill_lines(target), inverse, lower, upper, None, 0.0, pool)
+    program = TableProgram(Tiles(tiling, pool).fill_lines(target), inverse, lower, upper, None, 0.0, pool)
     for span in program.target.passes() if inverse else ():
         weight = inverse.read(*span)
         inverse.write(span[0], np.divide(1.0, weight, out=np.ones_like(weight), where=weight > 0))
     if lower or upper:
-        program = _with_limits(program, crew)
+        program = _with_limits(program, workers)
     zero = program.new_tiles()
     with np.errstate(over="ignore"):
         if not math.isfinite(program.value(zero)):
@@ -41,7 +43,7 @@ def _largest(tiles: Tiles) -> float:
     return max((float(part[np.isfinite(part)].max(initial=0.0)) for part in parts), default=0.0)
 
 
-def _with_limits(program: DenseProgram, crew: Crew) -> DenseProgram:
+def _with_limits(program: TableProgram, workers: Workers) -> TableProgram:
     """The program with both limits, the upper ones as tight as they imply each other, and a point between them.
 
     Every metric below the upper limits is below their closure, which is one itself: it may take their place, and if it
@@ -55,14 +57,14 @@ def _with_limits(program: DenseProgram, crew: Crew) -> DenseProgram:
             upper.write(span[0], np.full_like(upper.read(*span), np.inf))
         _require(lower.read(*span) <= upper.read(*span), span, lower, upper, "the limits leave nothing between them")
     if program.upper is not None:
-        close_tiles(upper, crew)
+        close_tiles(upper, workers)
     program = replace(program, lower=lower, upper=upper)
     if not below:
         return program
     most, far = new_tiles(), max(_largest(lower), _largest(upper))
     for span in lower.passes():
         high, low = upper.read(*span), lower.read(*span)
-        enough = low <= high + 1e-12 * max(1.0, far)
+        enough = low <= high + settings.CLOSED_LIMITS * max(1.0, far)
         _require(enough, span, lower, upper, "no metric lies within the limits: other upper limits imply")
         upper.write(span[0], np.maximum(high, low))  # rounding
         most.write(span[0], np.minimum(upper.read(*span), far))
@@ -84,6 +86,8 @@ def divide_memory(tiling: Tiling, extras: dict[str, Any], workers: int, memory: 
 
     The matrices are there as a whole, or, with no bytes for vectors, in files but for the tiles at work.
     """
+    if isinstance(memory, Budget):
+        return memory
     budget = parse_memory(memory)
     if budget is None:
         return Budget()
@@ -92,12 +96,12 @@ def divide_memory(tiling: Tiling, extras: dict[str, Any], workers: int, memory: 
     limited = extras["lower"] is not None or extras["upper"] is not None
     matrices = 4 + (extras["weights"] is not None) + 5 * limited
     tile = 8 * tiling.side**2
-    shared = 32 * MIB + 12 * 8 * tiling.side * tiling.nodes
-    resident = shared + matrices * tiling.nbytes + workers * 4 * MIB
-    visiting = shared + workers * ((matrices - 2) * 3 * BLOCK_TRIPLES * tile + 16 * MIB)
-    least = (min(resident, visiting) if disk else resident) + 16 * MIB
+    shared = settings.FOR_ALL + settings.STRIPES * 8 * tiling.side * tiling.nodes
+    resident = shared + matrices * tiling.nbytes + workers * settings.FOR_EACH_RESIDENT
+    visiting = shared + workers * ((matrices - 2) * 3 * BLOCK_TRIPLES * tile + settings.FOR_EACH_VISITOR)
+    least = (min(resident, visiting) if disk else resident) + settings.LEAST_ROWS
     refuse_below(least, budget, memory)
     # Rows that are being found are held twice for a moment.
-    if budget >= resident + 16 * MIB:
+    if budget >= resident + settings.LEAST_ROWS:
         return Budget(rows=(budget - resident) // 2)
     return Budget(rows=(budget - visiting) // 2, vectors=0)

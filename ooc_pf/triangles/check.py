@@ -13,14 +13,14 @@ from ..storage.memory import Budget
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .build import divide_memory
-from .family import held_tiling, load_dense, load_iterate
 from .inputs import check_ends, read_stored
-from .program import Crew, DenseProgram, Iterate, add_loads, close_tiles
+from .program import TableIterate, TableProgram, Workers, add_loads, close_tiles
 from .store import TriangleStore
+from .stored import held_tiling, load_iterate, load_program
 from .tiles import Tiles
 
 
-def verify_dense(workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
+def verify_table(workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
     """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
 
     ``oracle`` other than "numba" looks for violated triangles with plain array arithmetic, independent of the kernels
@@ -43,7 +43,7 @@ def verify_dense(workspace: Workspace, *, oracle: str, workers: int | None, memo
 def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> dict[str, Any]:
     manifest, tiling = workspace.manifest, held_tiling(workspace)
     check_ends(workspace, tiling)
-    program = load_dense(workspace, tiling, pool, Crew())
+    program = load_program(workspace, tiling, pool, Workers())
     iterate = load_iterate(workspace, program)
     rows = TriangleStore(tiling, budget.rows, pool).read(workspace.generation / "rows")
     drift = _drift(program, iterate, rows)
@@ -65,7 +65,7 @@ def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> di
     return report
 
 
-def _drift(program: DenseProgram, iterate: Iterate, rows: TriangleStore) -> float:
+def _drift(program: TableProgram, iterate: TableIterate, rows: TriangleStore) -> float:
     """How far the stored point is from the one that follows from the duals."""
     load, drift = add_loads(rows, program.new_tiles()), 0.0
     for span in load.passes():
@@ -76,14 +76,14 @@ def _drift(program: DenseProgram, iterate: Iterate, rows: TriangleStore) -> floa
     return drift
 
 
-def _violation(program: DenseProgram, point: Tiles, oracle: str) -> float:
+def _violation(program: TableProgram, point: Tiles, oracle: str) -> float:
     """Largest violation of a triangle or a limit."""
     worst = 0.0
     for span in point.passes():
         x = point.read(*span)
         worst = max(worst, float(np.abs(program.clip(x, span) - x).max(initial=0.0)))
     if oracle == "numba":
-        closure = close_tiles(program.new_tiles().copy_from(point), Crew())
+        closure = close_tiles(program.new_tiles().copy_from(point), Workers())
         return max(worst, *(float((point.read(*s) - closure.read(*s)).max(initial=0.0)) for s in point.passes()), 0.0)
     x = point.square()
     for line in x:

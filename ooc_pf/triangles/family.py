@@ -1,246 +1,205 @@
-"""From a square matrix, or a workspace that lists every pair, to a result over the complete graph."""
+"""Metric nearness on a table of all pairs: how a run is built, stored, loaded and verified."""
 
-import contextlib
 import hashlib
-import math
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..cycles.family import Limits, check_options, difference, make_result, run_committed, scratch_pool, settle
-from ..cycles.persist import commit_start, discard_run, open_result
-from ..engine.certificate import Certificate
-from ..engine.loop import run
-from ..engine.monitor import Monitor
-from ..engine.parallel import count_workers, worker_pool
-from ..engine.problem import State
-from ..engine.result import Result
+from ..engine.family import Given, Options, Session, Size
+from ..engine.limits import Limits, check_seed, check_tol
+from ..engine.problem import FeasiblePoint
 from ..engine.rows import RowBlock
-from ..errors import InputError, WorkspaceError
+from ..errors import InputError
 from ..storage.arrays import write_parts
 from ..storage.memory import Budget
 from ..storage.vectors import Pool, write_vector
-from ..storage.workspace import Workspace, exists, is_path
+from ..storage.workspace import Workspace
+from . import settings as numbers
 from .build import build_program, divide_memory
+from .check import verify_table
 from .inputs import (
     Stripes,
     check_ends,
-    create_dense_workspace,
+    create_table_workspace,
     digest_square,
     read_distances,
     read_option,
     read_stored,
+    unfold,
 )
-from .program import Crew, DenseProgram, Iterate
-from .schedule import dense_problem, first_plan
+from .program import TableIterate, TableProgram, Workers
+from .schedule import TablePlan, TableSchedule, TableState, first_plan
+from .settings import Settings
 from .store import TriangleStore, as_row_block, read_rows
-from .tiles import Tiling
+from .stored import FILES, held_tiling, load_iterate, load_program
+from .tiles import Tiles, Tiling
 
-ENGINE = "dense"
-OPTIONS = {"weights": "weight", "lower": "lower limit", "upper": "upper limit"}
-_FILES = {"weights": "weight", "lower": "lower", "upper": "upper"}
-
-
-def choose_side(nodes: int) -> int:
-    """Lines of a tile: small tiles stay in cache, large ones need fewer visits."""
-    if nodes <= 128:
-        return 128
-    return 64 if nodes <= 2048 else 128 if nodes <= 16384 else 256
-
-
-def holds_dense(workspace: Workspace) -> bool:
-    """Whether there is a run in a workspace, and over the complete graph."""
-    held = workspace.manifest["problem"]
-    return held is not None and (held["options"].get("settings") or {}).get("engine") == ENGINE
-
-
-def lists_all_pairs(workspace: Workspace) -> bool:
-    """Whether a workspace has a distance for every pair."""
-    graph = workspace.manifest["graph"]
-    return graph["kind"] == "distance" and 2 * graph["edges"] == graph["nodes"] * (graph["nodes"] - 1) > 0
-
-
-def solve_dense(graph: Any, extras: dict[str, Any], options: dict[str, Any], limits: Limits) -> Result:
-    """Solve over the complete graph; ``extras`` are weights and limits, ``options`` plain values."""
-    _check_limits(limits)
-    check_options(options)
-    options = {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
-    if is_path(graph):
-        if limits.workspace is not None and Path(limits.workspace) != Path(graph):
-            raise InputError(f"the graph is the workspace {graph}, so workspace= cannot be {limits.workspace}")
-        return _solve_on_disk(Workspace(graph), extras, options, limits)
-    options["settings"] = {**options["settings"], "side": choose_side(len(graph))}
-    tiling = Tiling(len(graph), options["settings"]["side"])
-    if limits.workspace is None:
-        return _solve_in_memory(graph, tiling, extras, options, limits)
-    path, mark = limits.workspace, digest_square(graph, tiling)
-    if not exists(path):
-        create_dense_workspace(path, graph, tiling, mark)
-    workspace = Workspace(path)
-    if workspace.manifest["graph"]["source"].get("digest") != mark:
-        raise WorkspaceError(f"{path} holds another graph than the one given; name a new workspace, or pass its path")
-    result = _solve_on_disk(workspace, extras, options, limits)
-    return replace(result, read_x=lambda: unfold(result.read_x(), tiling.nodes))
-
-
-def resume_dense(workspace: Workspace, limits: Limits) -> Result:
-    """Go on with the run a workspace holds."""
-    _check_limits(limits)
-    return _solve_on_disk(workspace, None, workspace.manifest["problem"]["options"], limits)
-
-
-def _check_limits(limits: Limits) -> None:
-    limits.check()
-    if limits.client is not None:
-        raise InputError("client= is for searches over cycles; a run over the complete graph works on one machine")
-
-
-def unfold(vector: np.ndarray, nodes: int) -> np.ndarray:
-    """A vector over edges as a symmetric matrix."""
-    matrix = np.zeros((nodes, nodes))
-    start = 0
-    for i in range(nodes - 1):
-        matrix[i, i + 1 :] = matrix[i + 1 :, i] = vector[start : start + nodes - 1 - i]
-        start += nodes - 1 - i
-    return matrix
-
-
-# -- in memory --------------------------------------------------------------------------------------------------------
-
-
-def _solve_in_memory(graph: Any, tiling: Tiling, extras: dict[str, Any], options: dict[str, Any],
-                     limits: Limits) -> Result:  # fmt: skip
-    workers, pool = count_workers(limits.workers), Pool()
-    budget = divide_memory(tiling, extras, workers, limits.memory, disk=False)
-    monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
-    with _crew(workers, monitor) as crew:
-        stripes = {name: read_option(extras[name], tiling, what) for name, what in OPTIONS.items()}
-        program = build_program(tiling, pool, read_distances(graph, tiling), stripes, Crew(crew.pool))
-        state = _first_state(program, TriangleStore(tiling, budget.rows), options)
-        problem = dense_problem(program, monitor, options, crew)
-        status = run(problem, state, tol=options["tol"], max_iter=limits.max_iter, monitor=monitor,
-                     commit=lambda *_: None)  # fmt: skip
-        if monitor.stop[0]:  # perhaps before its iteration came to that
-            problem.forget(state)
-        certificate = settle(problem, state, status)
-    return make_result(problem, state, status, certificate, read_x=state.feasible.square)
-
-
-def _first_state(program: DenseProgram, rows: TriangleStore, options: dict[str, Any]) -> State:
-    return State(program, program.start(), rows, first_plan(program, options), program.pool)
-
-
-@contextlib.contextmanager
-def _crew(workers: int, monitor: Monitor) -> Iterator[Crew]:
-    """Workers that stop when the monitor says so; one worker is the caller."""
-    several = worker_pool(workers, processes=False) if workers > 1 else contextlib.nullcontext()
-    with several as pool, monitor.signals():
-        yield Crew(pool, monitor.stop)
-
-
-# -- on disk ----------------------------------------------------------------------------------------------------------
-
-
-def _solve_on_disk(workspace: Workspace, extras: dict[str, Any] | None, options: dict[str, Any],
-                   limits: Limits) -> Result:  # fmt: skip
-    """``extras`` None: those of the run the workspace holds."""
-    graph = workspace.manifest["graph"]
-    if graph["kind"] != "distance":
-        raise WorkspaceError(f"{workspace.name} was converted with kind={graph['kind']!r}; nearness needs 'distance'")
-    workers = count_workers(limits.workers)
-    monitor = Monitor(progress=limits.progress, callback=limits.callback, max_time=limits.max_time)
-    with workspace.locked():
-        if extras is not None:
-            options = _wanted(workspace, extras, options, limits.restart)
-        tiling = Tiling(graph["nodes"], options["settings"]["side"])
-        budget = divide_memory(tiling, options, workers, limits.memory, disk=True)
-        with scratch_pool(workspace, budget.vectors) as pool, _crew(workers, monitor) as crew:
-            _Run(workspace, tiling, options, limits, budget, pool, monitor, crew).solve(extras)
-    return open_dense(workspace)
+EXTRAS = {"weights": "weight", "lower": "lower limit", "upper": "upper limit"}
 
 
 @dataclass(frozen=True)
-class _Run:
-    """One call on a workspace, from what it holds to what it holds then."""
+class TableData:
+    """A table, or None where a workspace holds it, with weights and limits."""
 
-    workspace: Workspace
-    tiling: Tiling
-    options: dict[str, Any]
-    limits: Limits
-    budget: Budget
-    pool: Pool
-    monitor: Monitor
-    crew: Crew
+    table: Any
+    nodes: int
+    extras: dict[str, Any]
 
-    def solve(self, extras: dict[str, Any] | None) -> None:
-        workspace, options = self.workspace, self.options
-        program = self._prepare(extras)
-        problem = dense_problem(program, self.monitor, options, self.crew)
-        run_committed(workspace, problem, lambda: self._load_state(program), settle, tol=options["tol"],
-                      max_iter=self.limits.max_iter, monitor=self.monitor, write=write_generation)  # fmt: skip
+    @property
+    def size(self) -> Size:
+        return Size(self.nodes, self.nodes * (self.nodes - 1) // 2)
 
-    def _prepare(self, extras: dict[str, Any] | None) -> DenseProgram:
-        """Load the program, or write down what it is made of on the first solve."""
-        workspace, tiling, options = self.workspace, self.tiling, self.options
-        crew = Crew(self.crew.pool)  # nothing to stop with yet
-        if workspace.manifest["problem"] is not None and not (extras and self.limits.restart):
-            return load_dense(workspace, tiling, self.pool, crew)
-        discard_run(workspace)
+    @cached_property
+    def fingerprint(self) -> str:
+        return digest_square(self.table, Tiling(self.nodes, numbers.choose_side(self.nodes)))
+
+    def restore(self, point: FeasiblePoint) -> np.ndarray:
+        return unfold(point, self.nodes)
+
+    def notes(self) -> dict[str, Any]:
+        return {}
+
+    def stripes(self, tiling: Tiling) -> dict[str, Stripes | None]:
+        """Weights and limits, a few lines at a time."""
+        return {name: read_option(self.extras[name], tiling, what) for name, what in EXTRAS.items()}
+
+
+@dataclass(frozen=True)
+class TableFamily:
+    """A problem over the triangles of a table."""
+
+    name: str
+    kind: str
+    finish: Callable[..., dict[str, Any]] | None = None
+    fields: dict[str, Any] = field(default_factory=lambda: {"closure_distance": None})
+
+    keyed = None
+    free = ()
+    resumable = True
+    noun = "graph"
+
+    # -- what is asked for --------------------------------------------------------------------------------------------
+
+    def check(self, options: Options, limits: Limits) -> Options:
+        if limits.client is not None:
+            raise InputError("client= is for searches over cycles; a run over the complete graph works on one machine")
+        check_tol(options["tol"])
+        check_seed(options["seed"])
+        return {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
+
+    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
+        # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
+        kept = held and held.get("settings")
+        return {**options, "settings": kept or Settings(numbers.choose_side(size.nodes)).stored()}
+
+    def needs_disk(self, options: Options) -> bool:
+        return False
+
+    def processes(self, options: Options) -> bool:
+        return False
+
+    def budget(self, given: Given, size: Size, options: Options, limits: Limits, workers: int, *, disk: bool) -> Budget:
+        extras = options if given.extras is None else given.extras
+        return divide_memory(_tiling(size.nodes, options), extras, workers, limits.memory, disk=disk)
+
+    # -- input --------------------------------------------------------------------------------------------------------
+
+    def read(self, given: Given) -> TableData:
+        assert given.extras is not None
+        return TableData(given.source, len(given.source), given.extras)
+
+    def create(self, path: Any, data: TableData) -> None:
+        tiling = Tiling(data.nodes, numbers.choose_side(data.nodes))
+        create_table_workspace(path, data.table, tiling, data.fingerprint)
+
+    def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> TableData:
+        return TableData(None, workspace.manifest["graph"]["nodes"], given.extras or {})
+
+    def marks(self, data: TableData, options: Options) -> Options:
+        return {name: _mark(stripes) for name, stripes in data.stripes(_tiling(data.nodes, options)).items()}
+
+    # -- a run --------------------------------------------------------------------------------------------------------
+
+    def build(self, data: TableData, options: Options, session: Session) -> TableProgram:
+        tiling = _tiling(data.nodes, options)
+        distances = read_distances(data.table, tiling)
+        return build_program(tiling, session.pool, distances, data.stripes(tiling), _workers(session))
+
+    def lay_out(self, data: TableData, options: Options, session: Session) -> TableProgram:
+        workspace, tiling = session.workspace, _tiling(data.nodes, options)
+        assert workspace is not None
         check_ends(workspace, tiling)
         workspace.graph.mkdir(exist_ok=True)
-        for name, what in OPTIONS.items():
-            stripes = read_option(extras[name], tiling, what)
+        for name, stripes in data.stripes(tiling).items():
             if stripes is not None:
-                write_parts(workspace.graph, _FILES[name], _upper_parts(stripes), np.float64)
-        program = load_dense(workspace, tiling, self.pool, crew)
-        if extras["upper"] is not None:
+                write_parts(workspace.graph, FILES[name], _upper_parts(stripes), np.float64)
+        program = self.load(data, options, session)
+        if data.extras["upper"] is not None:
             # Closed once: closing it again when it is loaded changes nothing and is quick.
             shutil.rmtree(workspace.graph / "upper")
             write_vector(workspace.graph, "upper", program.upper)
-        state = _first_state(program, TriangleStore(tiling), options)
-        commit_start(workspace, _problem(options), state, program.bound(state.y), write_generation)
-        state.y.close()
         return program
 
-    def _load_state(self, program: DenseProgram) -> State:
-        workspace, tiling = self.workspace, self.tiling
-        manifest, certificate = workspace.manifest, workspace.manifest["certificate"]
-        feasible = None
-        if workspace.feasible:
-            feasible = program.new_tiles().fill_lines(read_stored(workspace.feasible, "x", tiling))
-        return State(
-            program=program,
-            y=load_iterate(workspace, program),
-            rows=TriangleStore(tiling, self.budget.rows, self.pool).read(workspace.generation / "rows"),
-            plan=manifest["plan"],
-            pool=self.pool,
-            iteration=manifest["iteration"],
-            feasible=feasible,
-            objective=math.inf if manifest["objective"] is None else manifest["objective"],
-            certificate=Certificate(**certificate) if certificate else None,
-        )
+    def load(self, data: TableData, options: Options, session: Session) -> TableProgram:
+        assert session.workspace is not None
+        return load_program(session.workspace, _tiling(data.nodes, options), session.pool, _workers(session))
+
+    def start(self, program: TableProgram, options: Options, pool: Pool) -> tuple[TableIterate, TablePlan]:
+        return program.start(), first_plan(program, Settings(**options["settings"]))
+
+    def load_point(self, program: TableProgram, workspace: Workspace, pool: Pool) -> TableIterate:
+        return load_iterate(workspace, program)
+
+    def load_plan(self, plan: dict[str, Any]) -> TablePlan:
+        return TablePlan(**plan)
+
+    def load_feasible(self, program: TableProgram, group: Path, pool: Pool) -> Tiles:
+        return program.new_tiles().fill_lines(read_stored(group, "x", program.tiling))
+
+    def new_store(self, program: TableProgram, budget: Budget, pool: Pool) -> TriangleStore:
+        return TriangleStore(program.tiling, budget.rows, pool)
+
+    def load_rows(self, store: TriangleStore, point: TableIterate, group: Path) -> TriangleStore:
+        return store.read(group)
+
+    def write(self, group: Path, state: TableState) -> None:
+        state.point.x.write_tiles(group, "x")
+        if state.point.shift is not None:
+            state.point.shift.write_tiles(group, "shift")
+        state.rows.write(group / "rows")
+
+    def problem(self, program: TableProgram, options: Options, session: Session) -> TableSchedule:
+        workers = Workers(_workers(session).pool, session.monitor.stop)
+        return TableSchedule(program, session.monitor, Settings(**options["settings"]), options["tol"], workers)
+
+    # -- the answer ---------------------------------------------------------------------------------------------------
+
+    def measured(self, violation: float) -> dict[str, Any]:
+        """The certificate of a table measures how far the iterate is from its closure, which no violation exceeds."""
+        return {"closure_distance": violation}
+
+    def blocks(self, workspace: Workspace) -> Iterator[RowBlock]:
+        tiling = held_tiling(workspace)
+        for block, rows in zip(tiling.blocks, read_rows(workspace.generation / "rows", tiling), strict=True):
+            if len(rows.code):
+                yield as_row_block(tiling, block, rows)
+
+    def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
+        return verify_table(workspace, oracle=oracle, workers=workers, memory=memory)
 
 
-def _wanted(workspace: Workspace, extras: dict[str, Any], options: dict[str, Any], restart: bool) -> dict[str, Any]:
-    """The options in full, with fingerprints of what is large; settings are those a run began with, not the user's."""
-    nodes, held = workspace.manifest["graph"]["nodes"], workspace.manifest["problem"]
-    settings = {**options["settings"], "side": choose_side(nodes)}
-    if held is not None and not restart:
-        settings = held["options"].get("settings") or settings
-    tiling = Tiling(nodes, settings.get("side") or choose_side(nodes))
-    marks = {name: _mark(read_option(extras[name], tiling, what)) for name, what in OPTIONS.items()}
-    wanted = {**options, **marks, "settings": settings}
-    if held is not None and not restart and held != _problem(wanted):
-        raise WorkspaceError(difference(workspace, held, _problem(wanted)))
-    return wanted
+def _tiling(nodes: int, options: Options) -> Tiling:
+    return Tiling(nodes, options["settings"]["side"])
 
 
-def _problem(options: dict[str, Any]) -> dict[str, Any]:
-    return {"name": "nearness", "options": options, "answers": False}
+def _workers(session: Session) -> Workers:
+    """Workers that nothing stops; one worker is the caller."""
+    return Workers(session.threads if session.workers > 1 else None)
 
 
 def _upper_parts(stripes: Stripes) -> Iterator[np.ndarray]:
@@ -258,45 +217,3 @@ def _mark(stripes: Stripes | None) -> str | None:
     for part in _upper_parts(stripes):
         total.update(part.tobytes())
     return total.hexdigest()
-
-
-def load_dense(workspace: Workspace, tiling: Tiling, pool: Pool, crew: Crew) -> DenseProgram:
-    """The program a workspace was prepared for."""
-    extras = {
-        name: read_stored(workspace.graph, file, tiling) if (workspace.graph / file).exists() else None
-        for name, file in _FILES.items()
-    }
-    target = read_stored(workspace.edges, "value", tiling)
-    return build_program(tiling, pool, target, extras, crew)
-
-
-def load_iterate(workspace: Workspace, program: DenseProgram) -> Iterate:
-    """The committed point."""
-    x = program.new_tiles().read_tiles(workspace.generation, "x")
-    shift = None if program.lower is None else program.new_tiles().read_tiles(workspace.generation, "shift")
-    return Iterate(x, shift)
-
-
-def write_generation(group: Path, state: State) -> None:
-    """Write what a run goes on from."""
-    state.y.x.write_tiles(group, "x")
-    if state.y.shift is not None:
-        state.y.shift.write_tiles(group, "shift")
-    state.rows.write(group / "rows")
-
-
-def held_tiling(workspace: Workspace) -> Tiling:
-    """How the run in a workspace cuts its matrices."""
-    return Tiling(workspace.manifest["graph"]["nodes"], workspace.manifest["problem"]["options"]["settings"]["side"])
-
-
-def open_dense(workspace: Workspace) -> Result:
-    """What the workspace has to show so far."""
-    tiling = held_tiling(workspace)
-
-    def blocks() -> Iterator[RowBlock]:
-        for block, rows in zip(tiling.blocks, read_rows(workspace.generation / "rows", tiling), strict=True):
-            if len(rows.code):
-                yield as_row_block(tiling, block, rows)
-
-    return replace(open_result(workspace), blocks=blocks)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..engine.problem import FeasiblePoint
 from ..errors import InputError, WorkspaceError
 from ..storage.arrays import ArrayWriter, read_array, write_labels
 from ..storage.workspace import EDGES, Workspace, building, create_manifest
@@ -170,7 +171,7 @@ def digest_square(matrix: Any, tiling: Tiling) -> str:
     return total.hexdigest()
 
 
-def create_dense_workspace(path: str | Path, matrix: Any, tiling: Tiling, mark: str) -> None:
+def create_table_workspace(path: str | Path, matrix: Any, tiling: Tiling, mark: str) -> None:
     """Make a workspace of all pairs from a square matrix, a few lines at a time."""
     with building(path) as directory:
         group = directory / EDGES
@@ -193,3 +194,19 @@ def check_ends(workspace: Workspace, tiling: Tiling) -> None:
         if not (np.array_equal(stored[0], u) and np.array_equal(stored[1], v)):
             raise WorkspaceError(f"{workspace.edges} does not hold the edges it should; convert them again")
         at += len(u)
+
+
+def unfold(point: FeasiblePoint, nodes: int) -> np.ndarray:
+    """A vector over edges as a symmetric matrix."""
+    matrix = np.zeros((nodes, nodes))
+    i, j = 0, 1  # where the next entry goes
+    for _, part in point.spans():
+        while len(part):
+            count = min(nodes - j, len(part))
+            matrix[i, j : j + count] = part[:count]
+            part, j = part[count:], j + count
+            if j == nodes:
+                i, j = i + 1, i + 2
+    for i in range(nodes - 1):
+        matrix[i + 1 :, i] = matrix[i, i + 1 :]
+    return matrix

@@ -19,16 +19,15 @@ from ..engine.parallel import run_short_tasks
 from ..errors import SearchStopped
 from ..kernels.triangles import add_triangle_load, close_triples
 from ..storage.vectors import Pool
+from . import settings
 from .store import TriangleStore
 from .tiles import Block, Tiles, Tiling
-
-ROUNDING = 1e-14  # of the largest number: violations below are rounding
 
 _NONE = np.ones((1, 1, 1))
 
 
 @dataclass(frozen=True)
-class DenseProgram:
+class TableProgram:
     """The data; tiles are like x.
 
     Attributes
@@ -66,20 +65,20 @@ class DenseProgram:
         """Tiles of zeros."""
         return Tiles(self.tiling, self.pool)
 
-    def plain_point(self, y: Any, pool: Any) -> Tiles:
+    def plain_point(self) -> Tiles:
         """A feasible point that needs no search."""
         return self.most or self.new_tiles()
 
-    def start(self) -> "Iterate":
+    def start(self) -> "TableIterate":
         """The targets, within the limits."""
         if self.lower is None:
-            return Iterate(self.new_tiles().copy_from(self.target), None)
+            return TableIterate(self.new_tiles().copy_from(self.target), None)
         x, shift = self.new_tiles(), self.new_tiles()
         for span in x.passes():
             target = self.target.read(*span)
             x.write(span[0], np.clip(target, self.lower.read(*span), self.upper.read(*span)))
             shift.write(span[0], target - x.read(*span))
-        return Iterate(x, shift)
+        return TableIterate(x, shift)
 
     def clip(self, y: np.ndarray, span: tuple[int, int]) -> np.ndarray:
         """y brought within the limits."""
@@ -99,7 +98,7 @@ class DenseProgram:
         """The objective."""
         return self._sum(lambda span: 0.5 * (point.read(*span) - self.target.read(*span)) ** 2)
 
-    def bound(self, iterate: "Iterate") -> float:
+    def bound(self, iterate: "TableIterate") -> float:
         """Value of the dual: a lower bound of the optimum for every z >= 0."""
 
         def term(span: tuple[int, int]) -> np.ndarray:
@@ -109,7 +108,7 @@ class DenseProgram:
 
         return self._sum(term)
 
-    def gain(self, new: "Iterate", old: "Iterate") -> float:
+    def gain(self, new: "TableIterate", old: "TableIterate") -> float:
         """How much more the dual is worth at ``new``, far more exactly than as a difference of two bounds.
 
         The derivative of its term by y is -w x: each edge gains -w times the integral of x from the old y to the new.
@@ -127,7 +126,7 @@ class DenseProgram:
 
 
 @dataclass(frozen=True)
-class Iterate:
+class TableIterate:
     """The point of the run; y = x + shift follows from the duals of the triangles."""
 
     x: Tiles
@@ -160,14 +159,19 @@ def close_block(block: Block, *changed: tuple[Tiles | None, np.ndarray]) -> None
 
 
 @dataclass(frozen=True)
-class Crew:
-    """Who visits blocks: workers, or without a pool the caller. ``stop`` (uint8[1]), once set, sends them home."""
+class Workers:
+    """Who visits blocks: the threads of a pool, or without one the caller. ``stop`` (uint8[1]), once set, ends it."""
 
     pool: Executor | None = None
     stop: np.ndarray = field(default_factory=lambda: np.zeros(1, np.uint8))
 
-    def visit(self, tiling: Tiling, task: Callable[[int, Block], Any], tick: Callable[[], Any] = lambda: None,
-              short: Callable[[range], bool] = lambda own: False) -> Iterator[Any]:  # fmt: skip
+    def visit(
+        self,
+        tiling: Tiling,
+        task: Callable[[int, Block], Any],
+        tick: Callable[[], Any] = lambda: None,
+        short: Callable[[range], bool] = lambda own: False,
+    ) -> Iterator[Any]:
         """Results of ``task(number, block)``, the blocks of a round side by side, the rounds one after the other.
 
         A block is visited or not, so whatever the tasks keep together stays together when SearchStopped is raised.
@@ -188,7 +192,7 @@ class Crew:
             tick()
 
 
-def close_tiles(point: Tiles, crew: Crew, tick: Callable[[], Any] = lambda: None) -> Tiles:
+def close_tiles(point: Tiles, workers: Workers, tick: Callable[[], Any] = lambda: None) -> Tiles:
     """Shorten sides until every triangle holds: what is left is the largest metric below ``point``."""
 
     def task(at: int, block: Block) -> int:
@@ -198,7 +202,7 @@ def close_tiles(point: Tiles, crew: Crew, tick: Callable[[], Any] = lambda: None
             close_block(block, (point, x))
         return shortened
 
-    while sum(crew.visit(point.tiling, task, tick)):
+    while sum(workers.visit(point.tiling, task, tick)):
         pass
     return point
 
@@ -213,11 +217,11 @@ def add_loads(store: TriangleStore, load: Tiles) -> Tiles:
     return load
 
 
-def raise_to_limits(program: DenseProgram, closure: Tiles) -> Tiles:
+def raise_to_limits(program: TableProgram, closure: Tiles) -> Tiles:
     """The closure, mixed with a feasible point as far as its lower limits need it: metrics form a convex set."""
     if program.most is None:
         return closure
-    allowed, share = 100 * ROUNDING * program.scale, 0.0
+    allowed, share = settings.LIMIT_ROUNDING * program.scale, 0.0
     for span in closure.passes():
         low, here, most = program.lower.read(*span) - allowed, closure.read(*span), program.most.read(*span)
         short = here < low

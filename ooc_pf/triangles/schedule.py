@@ -1,125 +1,194 @@
-"""How the engine works on metric nearness over the complete graph: scan, sweep, certify."""
+"""What is done next on a table: scan all triangles, sweep the remembered ones, certify.
 
+A scan looks at every triangle but takes up only violations above a fraction of the last ones: those below mostly vanish
+by themselves, and would only have to be remembered and forgotten.
+"""
+
+import contextlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..cycles.schedule import CERTIFY
 from ..engine.certificate import Certificate
 from ..engine.monitor import Monitor
-from ..engine.problem import Pass, Problem, State
+from ..engine.problem import Pass, State, Swept, Turn
+from ..errors import SearchStopped
 from ..kernels.triangles import scan_triples
-from .program import ROUNDING, Crew, DenseProgram, close_block, close_tiles, open_block, raise_to_limits
-from .store import TriangleRows
-from .sweeps import DEPTH, STRIDE, extrapolate, sweep_once
+from . import settings as numbers
+from .program import TableIterate, TableProgram, Workers, close_block, close_tiles, open_block, raise_to_limits
+from .settings import Settings
+from .store import TriangleRows, TriangleStore
+from .sweeps import extrapolate, sweep_once
 from .tiles import Block
 
-SCAN = "scan"
+SCAN, CERTIFY = "scan", "certify"
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What comes next.
+
+    Attributes
+    ----------
+    slack : float
+        Violations above it are taken up.
+    strict : float
+        Falls with every attempt to certify that came too early.
+    slow : bool
+        Whether sweeps are extrapolated.
+    stride : float
+        How many steps to go at once where they do not shrink.
+    """
+
+    stage: str
+    slack: float
+    strict: float = 1.0
+    slow: bool = False
+    stride: float = numbers.STRIDE
+
+
+TableState = State[TableIterate, TriangleStore, TablePlan]
 
 
 @dataclass(frozen=True)
 class Scan(Pass):
-    """A pass over all triangles; ``rows`` only tells how many were violated, as they are remembered already.
-
-    ``norm`` is that of the violations, of a pass that does not certify.
-    """
+    """A pass over all triangles. ``norm`` is that of the violations, of a pass that does not certify."""
 
     norm: float = math.inf
 
 
-def first_plan(program: DenseProgram, options: dict[str, Any]) -> dict[str, Any]:
-    """Begin with the large violations; ``strict`` falls with every attempt to certify that came too early."""
-    return {"stage": SCAN, "slack": max(options["settings"]["first"], ROUNDING) * program.size, "strict": 1.0,
-            "slow": False, "stride": STRIDE}  # fmt: skip
+def first_plan(program: TableProgram, settings: Settings) -> TablePlan:
+    """Begin with the large violations."""
+    return TablePlan(SCAN, max(settings.first, numbers.ROUNDING) * program.size)
 
 
-def norm_to_certify(program: DenseProgram, tol: float) -> float:
+def norm_to_certify(program: TableProgram, tol: float) -> float:
     """Norm of the violations found at which a certificate is likely to meet ``tol``.
 
     That is better than asked for, not relative to the largest number, where rounding lets us.
     """
-    rounding = ROUNDING * program.size * math.sqrt(program.tiling.edges)
-    return 0.3 * min(max(tol, rounding), tol * program.scale)
+    rounding = numbers.ROUNDING * program.size * math.sqrt(program.tiling.edges)
+    return numbers.CERTIFY_AT * min(max(tol, rounding), tol * program.scale)
 
 
-def dense_problem(program: DenseProgram, monitor: Monitor, options: dict[str, Any], crew: Crew) -> Problem:
-    """The engine's record.
+@dataclass(frozen=True)
+class TableSchedule:
+    """The steps of Algorithm 1 for metric nearness over the complete graph."""
 
-    A scan looks at every triangle but takes up only violations above a fraction of the last ones: those below mostly
-    vanish by themselves, and would only have to be remembered and forgotten.
-    """
-    settings, tiling = options["settings"], program.tiling
-    triangles = math.comb(tiling.nodes, 3)
-    constants = program.inverse, program.lower, program.upper
-    residual = math.inf  # of the sweeps of the iteration under way
+    program: TableProgram
+    monitor: Monitor
+    settings: Settings
+    tol: float
+    workers: Workers
 
-    def find(state: State) -> Scan:
-        with monitor.timed("oracle"), monitor.bar(state.plan["stage"], len(tiling.rounds)) as tick:
-            return certify(state, tick) if state.plan["stage"] == CERTIFY else scan(state, tick)
+    @property
+    def triangles(self) -> int:
+        return math.comb(self.program.tiling.nodes, 3)
 
-    def certify(state: State, tick: Callable[[], Any]) -> Scan:
+    @property
+    def rounding(self) -> float:
+        """Violations below this are rounding."""
+        return numbers.ROUNDING * self.program.size
+
+    def find(self, state: TableState) -> Scan:
+        stage, rounds = state.plan.stage, len(self.program.tiling.rounds)
+        with self.monitor.timed("oracle"), self.monitor.bar(stage, rounds) as tick:
+            return self.certify(state, tick) if stage == CERTIFY else self.scan(state, tick)
+
+    def certify(self, state: TableState, tick: Callable[[], Any]) -> Scan:
         """The shortest-path closure of the iterate: a feasible point, and how far that is."""
+        program, iterate = self.program, state.point
         point = program.new_tiles()
         for span in point.passes():
-            point.write(span[0], program.clip(state.y.y(span), span))
-        close_tiles(point, crew, tick)
+            point.write(span[0], program.clip(iterate.y(span), span))
+        close_tiles(point, self.workers, tick)
         squares = []
         for span in point.passes():
-            far = program.clip(state.y.y(span), span) - point.read(*span)
+            far = program.clip(iterate.y(span), span) - point.read(*span)
             squares.append(float(np.sum(far * far)))
         distance = math.sqrt(math.fsum(squares))
         raise_to_limits(program, point)
-        certificate = Certificate(program.value(point), bound(state), distance, program.scale)
-        return Scan(range(0), 0.0, triangles, certificate, point)
+        certificate = Certificate(program.value(point), self.bound(state), distance, program.scale)
+        return Scan(0, 0.0, None, self.triangles, certificate, point)
 
-    def scan(state: State, tick: Callable[[], Any]) -> Scan:
-        x, shift, slack = state.y.x, state.y.shift, state.plan["slack"]
+    def scan(self, state: TableState, tick: Callable[[], Any]) -> Scan:
+        """Project onto the violated triangles as they are found, and remember them."""
+        program, x, shift = self.program, state.point.x, state.point.shift
+        constants = program.inverse, program.lower, program.upper
 
         def task(at: int, block: Block) -> tuple[int, np.ndarray]:
             triples, (lines, inverse, lower, upper, moved) = open_block(block, x, *constants, shift)
             rows = state.rows.get(at)
-            *kept, found, totals = scan_triples(lines, inverse, moved, lower, upper, triples, rows.code, rows.dual,
-                                                rows.start, slack)  # fmt: skip
+            remembered = rows.code, rows.dual, rows.start
+            *kept, found, totals = scan_triples(
+                lines, inverse, moved, lower, upper, triples, *remembered, state.plan.slack
+            )
             close_block(block, (x, lines), (shift, moved))
             state.rows.put(at, TriangleRows(*kept))
             return found, totals
 
-        parts = list(crew.visit(tiling, task, tick))
+        parts = list(self.workers.visit(program.tiling, task, tick))
         worst = max((float(totals[0]) for _, totals in parts), default=0.0)
         norm = math.sqrt(math.fsum(totals[1] for _, totals in parts))
-        return Scan(range(sum(found for found, _ in parts)), worst, triangles, norm=norm)
+        return Scan(sum(found for found, _ in parts), worst, None, self.triangles, norm=norm)
 
-    def sweep(state: State, found: Scan) -> dict[str, Any]:
-        nonlocal residual
-        enough = max(0.01 * found.worst, ROUNDING * program.size)
-        slow = state.plan["slow"]
+    def sweep(self, state: TableState, found: Scan) -> Swept:
+        settled = max(numbers.SETTLED_OF_WORST * found.worst, self.rounding)
+        slow, depth = state.plan.slow, numbers.TRAIL
         done, taken, residual = 0, 0, math.inf
-        while done < settings["sweeps"] and residual > enough:
-            residual = sweep_once(program, state, crew, done % DEPTH if slow else None)
+        while done < self.settings.sweeps and residual > settled:
+            step = done % depth if slow else None
+            residual = sweep_once(self.program, state.point, state.rows, self.workers, step)
             done += 1
-            if slow and done % DEPTH == 0:
-                taken += extrapolate(program, state, crew)
-        return {"sweeps": done, "projections": done * len(state.rows), "extrapolated": taken, "residual": residual}
+            if slow and done % depth == 0:
+                taken += self._extrapolate(state)
+        more = {"extrapolated": taken, "residual": residual}
+        return Swept(done, done * len(state.rows), more, residual)
 
-    def forget(state: State) -> int:
+    def _extrapolate(self, state: TableState) -> bool:
+        point, stride = extrapolate(self.program, state.point, state.rows, self.workers, state.plan.stride)
+        state.plan = replace(state.plan, stride=stride)
+        if point is None:
+            return False
+        state.point = point
+        return True
+
+    def forget(self, state: TableState) -> int:
         return state.rows.forget()
 
-    def bound(state: State) -> float:
-        return program.bound(state.y)
+    def bound(self, state: TableState) -> float:
+        return self.program.bound(state.point)
 
-    def plan(state: State, found: Scan, before: float, after: float) -> dict[str, Any]:
-        now = state.plan
-        if now["stage"] == CERTIFY:
-            return {**now, "stage": SCAN, "slack": ROUNDING * program.size, "strict": 0.1 * now["strict"]}
-        worst = found.worst or residual
-        slack = max(settings["fraction"] * worst, ROUNDING * program.size)
-        aim = now["strict"] * norm_to_certify(program, options["tol"])
-        small = max(found.norm, residual, now["slack"]) <= aim
-        quiet = not found.rows and now["slack"] <= ROUNDING * program.size
-        slow = state.iteration + 1 >= settings["patience"]
-        return {**now, "stage": CERTIFY if small or quiet else SCAN, "slack": slack, "slow": slow}
+    def plan(self, state: TableState, turn: Turn) -> TablePlan:
+        now, found, residual = state.plan, turn.found, turn.swept.residual
+        assert isinstance(found, Scan)
+        if now.stage == CERTIFY:
+            return replace(now, stage=SCAN, slack=self.rounding, strict=numbers.STRICTER * now.strict)
+        slack = max(self.settings.fraction * (found.worst or residual), self.rounding)
+        aim = now.strict * norm_to_certify(self.program, self.tol)
+        small = max(found.norm, residual, now.slack) <= aim
+        quiet = not found.found and now.slack <= self.rounding
+        slow = state.iteration + 1 >= self.settings.patience
+        return replace(now, stage=CERTIFY if small or quiet else SCAN, slack=slack, slow=slow)
 
-    return Problem("nearness", find, sweep, forget, bound, plan)
+    def verdict(self, state: TableState) -> None:
+        """Limits that contradict each other were refused: there always is a solution."""
+
+    def close(self, state: TableState, status: str) -> Certificate | None:
+        """Look once more if there is time, so that there is a good feasible point; or take a plain one."""
+        certificate = state.certificate
+        if self.monitor.stop[0]:  # perhaps before the iteration came to that
+            self.forget(state)
+        if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
+            with contextlib.suppress(SearchStopped):
+                seen = self.find(replace(state, plan=replace(state.plan, stage=CERTIFY)))
+                certificate = seen.certificate
+                if certificate and certificate.objective <= state.objective:
+                    state.feasible, state.objective = seen.point, certificate.objective
+        if state.feasible is None:
+            plain = self.program.plain_point()
+            state.feasible, state.objective = plain, self.program.value(plain)
+        return certificate

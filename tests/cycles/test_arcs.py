@@ -15,12 +15,10 @@ seeds = st.integers(0, 2**32 - 1)
 class Pages:
     """Five pages of arcs, each with its number as the node of its arcs."""
 
-    whole, pages = None, 5
+    whole, pages, start = None, 5, np.zeros(6, np.int64)
 
-    def page(self, page):
-        arcs = np.zeros(1 << paths.PAGE_SHIFT, paths.ARC)
-        arcs["node"] = page
-        return arcs
+    def read_into(self, page, slot):
+        slot["node"] = page
 
 
 def test_pages_of_arcs_in_use_stay():
@@ -28,12 +26,12 @@ def test_pages_of_arcs_in_use_stay():
     scratch.hold(Pages())
 
     def use(page):
-        missing = scratch.slot_of_page[page] < 0
+        missing = scratch.pages.slot_of_page[page] < 0
         if missing:
             scratch.load(page)
-        slot = scratch.slot_of_page[page]
-        assert scratch.arcs[slot << paths.PAGE_SHIFT]["node"] == page
-        scratch.recent[slot] = 1
+        slot = scratch.pages.slot_of_page[page]
+        assert scratch.pages.arcs[slot << paths.PAGE_SHIFT]["node"] == page
+        scratch.pages.recent[slot] = 1
         return bool(missing)
 
     assert [use(page) for page in (0, 1, 2, 3, 1)] == [True, True, True, True, False]

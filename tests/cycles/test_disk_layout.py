@@ -12,13 +12,14 @@ import ooc_pf as pf
 from ooc_pf.cycles.disk_layout import build_external_graph
 from ooc_pf.cycles.graph import Graph
 from ooc_pf.engine import store as constraints
+from ooc_pf.storage.memory import Budget
 from ooc_pf.storage.vectors import Vector
 from tests.gallery import communities, random_graph
 from tests.properties import assert_same_bits
 
 SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
 
-TIGHT = {"rows": 1 << 20, "vectors": 1 << 19, "slots": 2, "build": 1 << 16}
+TIGHT = Budget(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
@@ -58,23 +59,23 @@ def test_the_layout_does_not_change_the_answer(problem, rng, tmp_path):
 
 
 @pytest.mark.parametrize("problem", SOLVERS)
-def test_any_budget_gives_the_same_bits(problem, rng, tmp_path, settings):
+def test_any_budget_gives_the_same_bits(problem, rng, tmp_path):
     """Large enough for several pages of arcs and of vectors; both runs are stopped and resumed."""
     graph = communities(rng, 6000, 32, signed=problem == "clustering")
     assert len(graph[0]) > 65536
 
-    def run(path, workers):
-        SOLVERS[problem](graph, external=True, workspace=path, callback=lambda record: record["iteration"] >= 2)
-        return pf.resume(path, callback=lambda record: record["iteration"] >= 4, workers=workers)
+    def run(path, workers, memory=None):
+        options = {"external": True, "workspace": path, "memory": memory}
+        SOLVERS[problem](graph, callback=lambda record: record["iteration"] >= 2, **options)
+        return pf.resume(path, callback=lambda record: record["iteration"] >= 4, workers=workers, memory=memory)
 
     whole = run(tmp_path / "whole.pf", 2)
-    settings.tight_memory(**TIGHT)
-    paged = run(tmp_path / "paged.pf", 1)
+    paged = run(tmp_path / "paged.pf", 1, TIGHT)
     assert sum(record["read_bytes"] for record in paged.history) > 0
     assert_same_bits(whole, paged)
     if problem == "clustering":
         assert np.array_equal(whole.labels, paged.labels)
-    assert pf.verify(tmp_path / "paged.pf", oracle="numba")["rows"] == paged.n_active
+    assert pf.verify(tmp_path / "paged.pf", oracle="numba", memory=TIGHT)["rows"] == paged.n_active
 
 
 @pytest.mark.parametrize("problem", SOLVERS)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ooc_pf.cycles.point import CyclePoint
 from ooc_pf.cycles.program import linear_bound
-from ooc_pf.engine.problem import State
 from ooc_pf.engine.rows import Rows
 from ooc_pf.engine.store import ConstraintStore
 from ooc_pf.problems.clustering import clustering_program
@@ -31,19 +31,19 @@ def test_lp_bound_is_the_best_scaling(seed):
 def test_pairs_lose_their_variable_with_their_last_row():
     u, v = np.arange(5), np.arange(1, 6)  # a path of attractive edges
     program = clustering_program(1.0, -0.3)(as_edges(u, v, np.ones(5), 6), None, None, Pool())
-    state = State(program, Vector.of(program.target.whole.copy()), ConstraintStore(), {}, Pool())
-    state.admit(np.array([[0, 2], [1, 3], [2, 4], [0, 3]], np.int32))
-    state.rows.append(Rows(np.array([0, 3, 6]), np.array([5, 0, 1, 7, 2, 3], np.int32)))
-    for block in state.rows.blocks():
+    rows, point = ConstraintStore(), CyclePoint(program, Vector.of(program.target.whole.copy()), Pool())
+    point.admit(np.array([[0, 2], [1, 3], [2, 4], [0, 3]], np.int32))
+    rows.append(Rows(np.array([0, 3, 6]), np.array([5, 0, 1, 7, 2, 3], np.int32)))
+    for block in rows.blocks():
         block.dual[:] = [0.0, 0.25]
-    state.adopt(state.rebuilt((block, block.dual) for block in state.rows.blocks()))
-    before = state.program.bound(state.y, 0.25)
-    state.rows.forget()
-    state.dismiss()
-    assert state.program.pairs.unlisted.tolist() == [[2, 4]]
-    assert state.y.size == state.program.size == 6
-    (block,) = state.rows.blocks()
+    point.adopt(point.rebuilt((block, block.dual) for block in rows.blocks()))
+    before = point.bound(rows)
+    rows.forget()
+    point.dismiss(rows)
+    assert point.program.pairs.unlisted.tolist() == [[2, 4]]
+    assert point.y.size == point.program.size == 6
+    (block,) = rows.blocks()
     assert block.rows.edges.tolist() == [5, 2, 3]
-    assert np.array_equal(state.y.whole, state.rebuilt([(block, block.dual)]).whole)
-    assert state.program.bound(state.y, 0.25) == pytest.approx(before)
-    assert state.rows.append(Rows(np.array([0, 3]), np.array([5, 2, 3], np.int32))) == 0  # known under its new number
+    assert np.array_equal(point.y.whole, point.rebuilt([(block, block.dual)]).whole)
+    assert point.bound(rows) == pytest.approx(before)
+    assert rows.append(Rows(np.array([0, 3]), np.array([5, 2, 3], np.int32))) == 0  # known under its new number

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.cycles.persist import load_edges, load_point, load_program
+from ooc_pf.cycles.inputs import load_edges
 from ooc_pf.cycles.schedule import freeze
-from ooc_pf.cycles.search import Found, NumbaOracle, all_sources, cut
+from ooc_pf.cycles.search import Found, NumbaOracle, SearchRules, all_sources, cut
 from ooc_pf.cycles.search_igraph import search_block_with_igraph
+from ooc_pf.cycles.stored import load_point, load_program
 from ooc_pf.engine.parallel import worker_pool
 from ooc_pf.engine.rows import Rows
 from ooc_pf.kernels import paths, trees
@@ -27,11 +28,11 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
     pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=2)
     place = Workspace(tmp_path / "run.pf")
     program = load_program(place, nearness_program, load_edges(place, Pool()), Pool())
-    _, y = load_point(place, program, Pool())
+    y = load_point(program, place, Pool()).y
     with worker_pool(1, processes=False) as pool:
         batches = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, y), all_sources(program.graph), hops=UNLIMITED, keep_paths=1,
-            slack=1e-12, tick=lambda: True, stop=np.zeros(1, np.uint8),
+            freeze(program, y), all_sources(program.graph), rules=SearchRules(UNLIMITED, 1, 1e-12),
+            tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
         found = Found.join(list(batches))
     parts = [
@@ -57,8 +58,8 @@ def test_search_finds_every_close_pair_once(seed):
     x = np.round(rng.random(len(u)), 1)
     with worker_pool(1, processes=False) as pool:
         batches = NumbaOracle(program.graph, pool, 1).find(
-            freeze(program, Vector.of(x)), all_sources(program.graph), hops=UNLIMITED, keep_paths=1,
-            slack=1e-9, tick=lambda: True, stop=np.zeros(1, np.uint8),
+            freeze(program, Vector.of(x)), all_sources(program.graph), rules=SearchRules(UNLIMITED, 1, 1e-9),
+            tick=lambda: True, stop=np.zeros(1, np.uint8),
         )  # fmt: skip
         found = Found.join(list(batches))
     found = found.numbered(len(u))
@@ -92,11 +93,11 @@ def test_arcs_of_a_node_that_go_on_in_the_next_page_are_walked_too(tree):
             oracle.lay_out(frozen)
             grown = np.empty((leaves + 1, 3), np.int32)
             trees.grow_tree(leaves, 1.0, 0.0, 0, program.graph.arc_start, oracle._arcs.whole,
-                            *oracle._all_scratch[0].labels, grown)  # fmt: skip
+                            oracle._all_scratch[0].labels, grown)  # fmt: skip
             assert set(np.flatnonzero(grown[:, 0] >= 0)) == {0, *range(page + 1, leaves + 1)}
             return
         place = np.flatnonzero(program.graph.sources == page + 1)
-        found = Found.join(list(oracle.find(frozen, place, hops=UNLIMITED, keep_paths=1, slack=1e-9,
+        found = Found.join(list(oracle.find(frozen, place, rules=SearchRules(UNLIMITED, 1, 1e-9),
                                             tick=lambda: True, stop=np.zeros(1, np.uint8))))  # fmt: skip
     assert found.pairs.tolist() == [[page + 1, far] for far in range(page + 2, leaves + 1)]
 

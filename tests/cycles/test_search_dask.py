@@ -9,6 +9,7 @@ import pytest
 import ooc_pf as pf
 from ooc_pf.cycles import search_dask
 from ooc_pf.engine import parallel
+from ooc_pf.storage.memory import Budget
 from tests.gallery import communities
 from tests.properties import assert_same_bits
 
@@ -71,16 +72,16 @@ def test_complete_graphs_too(client, sent, tmp_path):
 
 def pages_read():
     """Bytes that a worker has read back from its own scratch files."""
-    return search_dask._desk[1].pool.read_bytes if search_dask._desk else 0
+    return search_dask._cache[1].pool.read_bytes if search_dask._cache else 0
 
 
 @pytest.mark.parametrize("problem", [pf.correlation_clustering, pf.metric_nearness])
-def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, settings):
+def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path):
     graph = communities(np.random.default_rng(5), 6000, 32, signed=problem is pf.correlation_clustering)
     options = {"external": True, "callback": lambda record: record["iteration"] >= 2}
     alone = problem(graph, workspace=tmp_path / "a.pf", **options)
-    settings.tight_memory(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
-    assert_same_bits(alone, problem(graph, workspace=tmp_path / "b.pf", client=client, **options))
+    tight = Budget(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16)
+    assert_same_bits(alone, problem(graph, workspace=tmp_path / "b.pf", client=client, memory=tight, **options))
     assert sent
     assert min(client.run(pages_read).values()) > 0
 

@@ -147,7 +147,7 @@ def edge_files(draw):
         separator = draw(blank) + "," + draw(blank) if comma else draw(st.sampled_from([" ", "\t", "   "]))
         lines.append(draw(blank) + separator.join([str(a), str(b), repr(value)]) + draw(blank))
     spelled = [str(label) for row in rows for label in row[:2]]
-    kind = int if all(edgetext._INTEGER.fullmatch(label.encode()) for label in spelled) else str
+    kind = int if all(edgetext.INTEGER.fullmatch(label.encode()) for label in spelled) else str
     return [(kind(a), kind(b), value) for a, b, value in rows], draw(st.sampled_from(["\n", "\r\n"])).join(lines)
 
 

@@ -12,7 +12,7 @@ import ooc_pf as pf
 from ooc_pf.cycles import program
 from ooc_pf.cycles.search import NumbaOracle, join_or_stop
 from ooc_pf.general.program import RowProgram
-from ooc_pf.problems import project_onto_sets as convex
+from ooc_pf.general.set_schedule import SetSchedule
 from tests.gallery import communities
 from tests.properties import assert_same_bits
 
@@ -91,7 +91,7 @@ def test_stopping_within_general_sweeps_loses_no_bits(kind, rng, tmp_path, monke
         return pf.project_onto_sets(objective, sets, tol=1e-9, **options)
 
     whole = solve()
-    owner, name = (RowProgram, "project") if kind == "rows" else (convex._Family, "step")
+    owner, name = (RowProgram, "project") if kind == "rows" else (SetSchedule, "step")
     pressed = interrupting(getattr(owner, name))
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, pressed)

@@ -22,24 +22,22 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, pool=None, sl
     """Run the path kernel over all sources; with ``slots`` only that many arc pages are resident at a time."""
     scratch = Scratch(graph.nodes, slots)
     order = scratch.order(graph.closers)
-    scratch._buffers(*buffers)
-    reach, state = np.empty(len(limit)), np.zeros(paths.STATE_SIZE, np.int64)
+    scratch._make_rows(*buffers)
+    reach, state = np.empty(len(limit)), scratch.labels.state
     arcs = Arcs(graph, pool)
     arcs.set_lengths(x.__getitem__)
     scratch.hold(arcs)
     node, edge = graph.closer_node.whole, graph.closer_edge.whole
     need = limit - arcs.shortest[node]
+    closers = paths.Closers(graph.sources, graph.closer_start, node, edge, limit, need, reach)
+    best, stop = paths.make_best(keep_paths), np.zeros(1, np.uint8)
     rows, gaps, loads, code = [], [], 0, paths.FULL
     while code != paths.DONE:
-        code = paths.advance(
-            graph.sources, graph.closer_start, node, edge, limit, need, reach, hops, keep_paths, 1e-12, graph.arc_start,
-            scratch.slot_of_page, scratch.recent, scratch.arcs, *scratch.labels, order, *scratch.best, *scratch.rows,
-            state, np.zeros(1, np.uint8),
-        )  # fmt: skip
-        count = state[paths.ROWS]
-        ends = scratch.rows[0][:count]
-        rows += [row.copy() for row in np.split(scratch.rows[2][: state[paths.ENTRIES]], ends[:-1])] if count else []
-        gaps += scratch.rows[1][:count].tolist()
+        code = paths.advance(closers, hops, 1e-12, scratch.pages, scratch.labels, order, best, scratch.rows, stop)
+        count, used = state[paths.ROWS], state[paths.ENTRIES]
+        ends, entries = scratch.rows.end[:count], scratch.rows.entries[:used]
+        rows += [row.copy() for row in np.split(entries, ends[:-1])] if count else []
+        gaps += scratch.rows.violation[:count].tolist()
         if code == paths.FULL and count == 0:
             scratch.grow_rows()
         state[paths.ROWS] = state[paths.ENTRIES] = 0

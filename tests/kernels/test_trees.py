@@ -29,7 +29,7 @@ def test_trees_find_real_short_cycles(seed):
     roots = rng.integers(0, graph.nodes, 3)
     forest = np.empty((3, graph.nodes, 3), np.int32)
     for k, root in enumerate(roots):
-        trees.grow_tree(root, 100.0, 0.0, 1, graph.arc_start, arcs.whole, *scratch.labels, forest[k])
+        trees.grow_tree(root, 100.0, 0.0, 1, graph.arc_start, arcs.whole, scratch.labels, forest[k])
     limit = np.full(len(near), 100.0)
     best, length = np.empty(len(near), np.int32), np.empty(len(near))
     trees.best_trees(near, graph.closer_node.whole, limit, 0.0, x, forest, best, length)

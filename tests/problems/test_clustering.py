@@ -125,7 +125,7 @@ def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tm
 def test_a_run_killed_before_its_answer_says_so_and_makes_it_later(signed, tmp_path, monkeypatch):
     path = tmp_path / "run.pf"
     with monkeypatch.context() as patch:
-        patch.setattr("ooc_pf.cycles.family.commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        patch.setattr("ooc_pf.engine.place._commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
         with pytest.raises(RuntimeError, match="killed"):
             pf.correlation_clustering(signed, tol=1e-6, workspace=path)
     with pytest.raises(pf.WorkspaceError, match="no answer yet"):

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.storage.memory import Budget
 from tests import naive
 from tests.gallery import attractive_groups, random_signed
 from tests.properties import assert_same_bits
-from tests.settings import changed_settings
 
 GRAPHS = Path(__file__).parents[3] / "shared" / "data" / "cc_lp"
 
@@ -85,12 +85,10 @@ def test_too_many_pairs_for_the_memory_end_a_run_that_can_go_on(groups, tmp_path
         pf.correlation_clustering(groups, base=-0.1, workspace=tmp_path / "run.pf", memory="1MB")
     pf.correlation_clustering(groups, base=-0.1, workspace=tmp_path / "run.pf", max_iter=1)
     listed = len(groups[0])
-    with changed_settings() as settings:
-        settings.tight_memory(pairs=listed + 1)
-        with pytest.raises(pf.BudgetError, match="resume it with more memory"):
-            pf.resume(tmp_path / "run.pf")
-        with pytest.raises(pf.BudgetError, match="pairs need a variable"):
-            pf.correlation_clustering(groups, base=-0.1)
+    with pytest.raises(pf.BudgetError, match="resume it with more memory"):
+        pf.resume(tmp_path / "run.pf", memory=Budget(pairs=listed + 1))
+    with pytest.raises(pf.BudgetError, match="pairs need a variable"):
+        pf.correlation_clustering(groups, base=-0.1, memory=Budget(pairs=listed + 1))
     assert pf.verify(tmp_path / "run.pf", oracle="numba")["rows"] > 0
     assert_same_bits(enough, pf.resume(tmp_path / "run.pf"))
 

@@ -12,6 +12,14 @@ from ooc_pf.errors import BudgetError
 from ooc_pf.storage.vectors import PAGE, Pool, Vector, spans
 
 
+def test_no_entries_of_a_paged_vector_can_be_read_and_set(tmp_path):
+    pool = Pool(PAGE * 8, tmp_path)
+    vector, nothing = Vector(3 * PAGE, np.float64, pool), np.empty(0, np.int64)
+    vector.put(nothing, np.empty(0))
+    assert vector.take(nothing).shape == (0,)
+    pool.close()
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([np.float64, np.int32]))
 @settings(max_examples=25, deadline=None)
 def test_a_paged_vector_behaves_like_an_array(seed, dtype):

@@ -8,6 +8,7 @@ import pytest
 
 import ooc_pf as pf
 from ooc_pf.storage import arrays
+from ooc_pf.storage.memory import Budget
 from tests.gallery import LIMITED
 from tests.settings import changed_settings
 
@@ -71,9 +72,9 @@ def test_an_infeasible_answer_is_found(solved):
         pf.verify(solved)
 
 
-def test_verify_keeps_within_a_budget(table, tmp_path, settings, monkeypatch):
+def test_verify_keeps_within_a_budget(table, tmp_path, settings):
     settings.small_tiles()
     pf.metric_nearness(table, tol=1e-9, workspace=tmp_path / "run.pf", **LIMITED)
     whole = pf.verify(tmp_path / "run.pf", oracle="numba")
-    settings.tight_memory(rows=5000, vectors=0)
-    assert pf.verify(tmp_path / "run.pf", oracle="numba") == whole
+    tight = Budget(rows=5000, vectors=0)
+    assert pf.verify(tmp_path / "run.pf", oracle="numba", memory=tight) == whole

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ooc_pf.storage.vectors import Pool
-from ooc_pf.triangles.program import Crew, close_tiles
+from ooc_pf.triangles.program import Workers, close_tiles
 from ooc_pf.triangles.tiles import Tiles, Tiling
 from tests import naive
 from tests.gallery import symmetric
@@ -39,7 +39,7 @@ def test_the_schedule_has_every_triangle_once_and_shares_no_tile_in_a_round(node
 @pytest.mark.parametrize("nodes", [1, 2, 3, 10, 17])
 def test_closing_is_the_shortest_path_closure(rng, nodes):
     matrix = symmetric(rng, nodes, 0.0, 5.0)
-    closed = close_tiles(as_tiles(matrix), Crew()).square()
+    closed = close_tiles(as_tiles(matrix), Workers()).square()
     assert closed == pytest.approx(naive.triangles.close(matrix), abs=1e-13)
     assert naive.triangles.largest_violation(closed) <= 1e-15
 

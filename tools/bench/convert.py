@@ -24,7 +24,7 @@ IDS = ("integer", "wide", "text")
 
 CHILD = """
 import json, re, sys, time
-from ooc_pf.edgelist import convert
+from ooc_pf.edgelist.convert import convert
 def peak():
     # Not ru_maxrss: a new process begins with that of its parent.
     with open("/proc/self/status") as status:

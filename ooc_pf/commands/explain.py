@@ -1,0 +1,57 @@
+"""The certificate of a result in words."""
+
+import math
+import shlex
+
+import numpy as np
+
+from ..engine.result import Result
+
+
+def explain(result: Result) -> str:
+    """What a result claims, a line for each number and what it means.
+
+    Parameters
+    ----------
+    result : Result
+        What a solve returned.
+
+    Returns
+    -------
+    str
+        Lines for people, without a line end after the last.
+    """
+    violation = f"{result.violation:.2e}" if math.isfinite(result.violation) else "not checked yet"
+    lines = [
+        f"{_outcome(result)} after {result.n_iter} iterations",
+        f"  objective    {result.objective:.10g}   of an answer that satisfies every constraint",
+        f"  lower bound  {result.lower_bound:.10g}   proven: no answer can do better",
+        f"  gap          {result.gap:.2e}   so the answer is within {100 * max(result.gap, 0):.2g} % of the best",
+        f"  violation    {violation}   largest at the iterate before it was repaired",
+        f"  constraints  {result.n_active} remembered at the end, all others implied",
+    ]
+    if getattr(result, "labels", None) is not None:
+        lines += _cluster_lines(result)
+    return "\n".join(lines)
+
+
+def explain_with_next_step(result: Result) -> str:
+    """The certificate in words, and how to go on if the run has not converged."""
+    if result.converged:
+        return explain(result)
+    return f"{explain(result)}\ncontinue with: ooc-pf resume {shlex.quote(str(result.workspace))}"
+
+
+def _outcome(result: Result) -> str:
+    if result.converged:
+        return "solved to the tolerance asked for"
+    return f"stopped ({result.status.replace('_', ' ')})"
+
+
+def _cluster_lines(result: Result) -> list[str]:
+    clusters, bound = len(np.unique(result.labels)), result.lp_lower_bound
+    ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
+    return [
+        f"  clusters     {clusters}   of cost {result.cost:.10g}; none can cost less than {bound:.10g}",
+        f"  ratio        {ratio}   certified: cost of the clusters over that bound",
+    ]

@@ -1,0 +1,162 @@
+"""The numbers of the cycle family, by what they do.
+
+`Settings` shape the bits of an answer and are kept with a run. The other numbers are the same for every run. They are
+read as ``settings.NAME``, so that a test can set them.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..storage.memory import MIB
+
+CERTIFY, STREAM, HOT = "certify", "stream", "hot"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A kind of pass over the sources.
+
+    Attributes
+    ----------
+    hops : int
+        How many arcs from its source a search goes; 0: no limit, -1: shortest-path trees instead of searches.
+    waves : int
+        In how many parts the sources are taken, with sweeps between. The stage "hot" takes as many at a time, but
+        always those of the largest expected violation, until none is worth it.
+    rounds : int
+        Rounds of sweeps after a wave, at most.
+    pays : float
+        The stage is repeated while a pass raises the bound by more than this, relatively.
+    """
+
+    name: str
+    hops: int
+    waves: int
+    rounds: int
+    pays: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the oracle goes about it.
+
+    Attributes
+    ----------
+    stages : tuple of Stage
+        In their order. Each is repeated while it pays; the last one and "certify" take turns.
+    keep_paths : int
+        Shortest paths kept for each violated closing edge.
+    most_blocks, most_rows : int
+        Blocks of sources in a wave, and rows that a pass takes up, at most.
+    promise : float or None
+        "certify" follows the last stage once its violations are below this many times the tolerance.
+    trees, penalty : int and float, or None
+        Trees in a pass, and how much each arc of a path counts beside its length.
+    share, calm : float or None
+        A source is left alone when its expected violation is below this share of the worst, or of the tolerance.
+    """
+
+    stages: tuple[Stage, ...]
+    keep_paths: int
+    most_rows: int
+    most_blocks: int = 1 << 9
+    promise: float | None = None
+    trees: int | None = None
+    penalty: float | None = None
+    share: float | None = None
+    calm: float | None = None
+
+    def stored(self) -> dict[str, Any]:
+        """As a manifest has them: stages as lists, and nothing that does not apply."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        found["stages"] = [[s.name, s.hops, s.waves, s.rounds, s.pays] for s in self.stages]
+        return {name: value for name, value in found.items() if value is not None}
+
+    @classmethod
+    def read(cls, stored: dict[str, Any]) -> "Settings":
+        """What `stored` gave."""
+        return cls(**{**stored, "stages": tuple(Stage(*stage) for stage in stored["stages"])})
+
+
+# -- one table for each case ----------------------------------------------------------------------------------------
+
+MANY, MANY_OF_COMPLETE, MANY_ON_DISK = 1 << 21, 1 << 19, 1 << 16  # rows
+
+TRIANGLES = Stage("triangles", hops=1, waves=1, rounds=2, pays=1e-3)
+SQUARES = Stage("squares", hops=2, waves=1, rounds=2, pays=1e-3)
+THOROUGH = Stage(CERTIFY, hops=0, waves=1, rounds=10, pays=0.0)
+QUICK = Stage(CERTIFY, hops=0, waves=1, rounds=3, pays=0.0)
+
+
+def _stream(waves: int, rounds: int) -> Stage:
+    return Stage(STREAM, hops=0, waves=waves, rounds=rounds, pays=0.0)
+
+
+NEARNESS = Settings((TRIANGLES, SQUARES, THOROUGH, _stream(8, 10)), keep_paths=3, most_rows=MANY, promise=100.0)
+NEARNESS_ON_DISK = Settings(NEARNESS.stages, keep_paths=3, most_rows=MANY_ON_DISK, promise=100.0)
+# igraph knows no hops: it only makes complete passes.
+NEARNESS_IGRAPH = Settings((THOROUGH, _stream(8, 10)), keep_paths=1, most_rows=MANY, promise=100.0)
+
+SHORT = (TRIANGLES, Stage("squares", hops=2, waves=1, rounds=2, pays=1e-2))
+# Rows are what is missing at first, sweeps later on.
+TREES = (
+    Stage("trees", hops=-1, waves=1, rounds=1, pays=2e-5),
+    Stage("hubs", hops=-1, waves=1, rounds=3, pays=5e-6),
+)
+REVISITS = Stage(HOT, hops=0, waves=12, rounds=3, pays=0.0)
+
+CLUSTERING = Settings(
+    (*SHORT, *TREES, THOROUGH, REVISITS), keep_paths=6, most_rows=MANY, trees=32, penalty=0.03, share=0.05, calm=0.35
+)
+CLUSTERING_ON_DISK = Settings((*SHORT, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK, share=0.05, calm=0.35)
+# On complete graphs few pairs are at a distance below 1: complete passes are cheap, and trees do not pay.
+COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
+# Proximal steps want all rows, and few of them end at the solution.
+LINEAR = Settings((*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY, promise=10.0)
+LINEAR_COMPLETE = Settings(LINEAR.stages, keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
+
+
+def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
+    """Clustering with complete passes only."""
+    waves, rounds = (1, 3) if linear else (8, 2) if complete else (12, 3)
+    stages = (QUICK if linear or complete else THOROUGH, _stream(waves, rounds))
+    return Settings(stages, keep_paths=1, most_rows=MANY_OF_COMPLETE if complete else MANY, promise=3.0)
+
+
+# -- shapes the bits, the same for every run ------------------------------------------------------------------------
+
+BLOCK_SOURCES = 32  # sources of one task
+CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
+LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later
+LEFT_BY_SWEEPS = 0.5  # the part of a violation that is expected to be left after the sweeps
+SETTLED_OF_WORST, SETTLED_OF_TOLERANCE = 0.02, 0.01  # sweeps end when they correct less than these parts
+REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched again
+DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
+DEALT = 64  # sources are dealt out round-robin in this many hands
+EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
+PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program
+
+# -- costs time or memory only --------------------------------------------------------------------------------------
+
+BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14  # handed over together: blocks, and closing edges among them, at most
+BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
+TASKS_EACH = 16  # tasks for each worker, of a batch
+TREE_PARTS = 16  # tasks that look for rows in trees
+CLUSTER_TASK_BLOCKS = 4  # blocks of a task for a cluster
+ROW_BUFFER, ENTRY_BUFFER = 1 << 14, 1 << 17  # of a worker, at first
+LAYOUT_ENTRY_BYTES = 160  # of an arc while its range of nodes is sorted
+
+# Bytes, for sharing out a budget.
+PER_EDGE = 132  # arcs with lengths, closing edges, and all vectors a run holds
+PER_EDGE_WHOLE = 240  # the same while the graph is built in memory
+PER_NODE, PER_NODE_AND_WORKER, PER_TREE_NODE = 100, 48, 12
+PER_FOUND, PER_PAIR = 64, 200  # a row that a pass found; a pair of a complete graph that has a variable
+IGRAPH_EDGE, IGRAPH_NODE = 90, 2400  # igraph has its own copy, and tables of distances from the sources of a block
+LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 32
+FOR_ALL, FOR_EACH_WORKER = 36 * MIB, 2 * MIB
+ARC_SHARE = 0.4  # of what is left after all that is fixed, for pages of arcs
+
+# -- rounding -------------------------------------------------------------------------------------------------------
+
+ROUNDING = 1e-14  # of the largest number: violations below are rounding
+BEST_SCALE = 1e-10  # how closely the best scaling of the multipliers is found, relatively

@@ -1,0 +1,46 @@
+"""The program over cycles that a workspace holds, and its iterate."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import WorkspaceError
+from ..storage.arrays import read_array
+from ..storage.vectors import Pool, Vector, check_vector, read_vector
+from ..storage.workspace import Workspace
+from .graph import Graph
+from .inputs import Edges
+from .point import CyclePoint
+from .program import CycleProgram, MakeProgram
+
+
+def stored_weights(workspace: Workspace, pool: Pool) -> Vector | None:
+    """The weights by edge, where there are any."""
+    return read_vector(workspace.graph, "weight", pool) if (workspace.graph / "weight").exists() else None
+
+
+def load_program(workspace: Workspace, make: MakeProgram, edges: Edges, pool: Pool) -> CycleProgram:
+    """The program a workspace was prepared for."""
+    return make(edges, stored_weights(workspace, pool), Graph.read(workspace.graph, pool), pool)
+
+
+def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> CyclePoint:
+    """The committed iterate, with the program as it was: the pairs that have a variable, around the same centre."""
+    group = workspace.generation
+    y = read_vector(group, "y", pool)
+    if program.pairs:
+        program = program.with_pairs(_stored_pairs(group, program.graph.nodes))
+    if program.step is not None:
+        program = replace(program, target=read_vector(group, "target", pool))
+    for name, vector in (("y", y), ("target", program.target)):
+        check_vector(group, name, vector, program.size)
+    heat = read_array(group, "heat") if (group / "heat").exists() else None
+    return CyclePoint(program, y, pool, heat)
+
+
+def _stored_pairs(group: Path, nodes: int) -> np.ndarray:
+    pairs = read_array(group, "pairs").reshape(-1, 2)
+    if not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
+        raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")
+    return pairs

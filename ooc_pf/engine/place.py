@@ -1,0 +1,287 @@
+"""Where the state of a run lives: in memory, or in a workspace from which it can be resumed."""
+
+import math
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import WorkspaceError
+from ..storage.arrays import read_array, read_labels
+from ..storage.vectors import Vector, write_vector
+from ..storage.workspace import Workspace, flush
+from .certificate import Certificate, relative_gap
+from .family import Data, Family, Given, Options, Session
+from .problem import FeasiblePoint, Problem, State
+from .result import Result
+
+AnyState = State[Any, Any, Any]
+AnyProblem = Problem[Any, Any, Any]
+
+
+def first_state(family: Family, program: Any, options: Options, session: Session) -> AnyState:
+    """The state a run begins with."""
+    point, plan = family.start(program, options, session.pool)
+    return State(point, family.new_store(program, session.budget, session.pool), plan, session.pool)
+
+
+class Memory:
+    """A run that leaves nothing behind but its result."""
+
+    def __init__(self, family: Family, data: Data, options: Options, session: Session):
+        self.family, self.data, self.options, self.session = family, data, options, session
+
+    def prepare(self) -> Any:
+        """The program."""
+        return self.family.build(self.data, self.options, self.session)
+
+    def load(self, program: Any, problem: AnyProblem) -> AnyState:
+        """The state to go on from."""
+        return first_state(self.family, program, self.options, self.session)
+
+    def commit(self, state: AnyState, record: dict[str, Any], status: str) -> None:
+        """Nothing is kept."""
+
+    def conclude(self, program: Any, problem: AnyProblem, state: AnyState, status: str) -> Result:
+        """The result of a run that ended with this status."""
+        certificate = problem.close(state, status)
+        made: dict[str, Any] = {"x": state.feasible}
+        if self.family.finish is not None:
+            made = self.family.finish(self.data, state, self.options, status == "interrupted")
+        x, bound = made.pop("x"), problem.bound(state)
+        violation = certificate.violation if certificate else math.inf
+        return Result(
+            problem=self.family.name,
+            made={**self.family.fields, **made, **self.family.measured(violation), **self.data.notes()},
+            read_x=lambda: self.data.restore(x),
+            objective=state.objective,
+            lower_bound=bound,
+            gap=relative_gap(state.objective, bound),
+            violation=violation,
+            status=status,
+            n_iter=state.iteration,
+            n_active=len(state.rows),
+            history=state.history,
+            blocks=state.rows.blocks,
+            keyed=self.family.keyed,
+        )
+
+
+class OnDisk:
+    """A run whose state is in a workspace.
+
+    ``data`` is the input if the caller handed it over, None if it was named by the path of the workspace.
+    """
+
+    def __init__(
+        self, family: Family, given: Given, data: Data | None, options: Options, session: Session, *, restart: bool
+    ):
+        assert session.workspace is not None
+        self.family, self.given, self.options, self.session = family, given, options, session
+        self.workspace, self._restart, self._own = session.workspace, restart, data
+        self.data = family.open(self.workspace, given, options, session.pool)
+        self._fresh = False  # whether the first generation is still to be written
+        self._written: FeasiblePoint | None = None  # the feasible point that the workspace has
+
+    def prepare(self) -> Any:
+        """The program: loaded, or written down on the first solve. Refuses a workspace that holds another run."""
+        if self._goes_on():
+            self.options = self.workspace.manifest["problem"]["options"]
+            return self.family.load(self.data, self.options, self.session)
+        self.options = self._with_marks()
+        discard_run(self.workspace)
+        self._fresh = True
+        return self.family.lay_out(self.data, self.options, self.session)
+
+    def _goes_on(self) -> bool:
+        """Whether this call continues the run in the workspace."""
+        held = self.workspace.manifest["problem"]
+        if held is None or self._restart:
+            return False
+        if self.given.extras is None:
+            return True
+        wanted = self._wanted(self._with_marks())
+        changed = {name: wanted["options"][name] for name in self.family.free}
+        if {**held, "options": {**held["options"], **changed}} != wanted:
+            raise WorkspaceError(difference(self.family, self.workspace, held, wanted))
+        if held != wanted:
+            self.workspace.commit(problem=wanted)
+        return True
+
+    def _with_marks(self) -> Options:
+        return {**self.options, **self.family.marks(self.data, self.options)}
+
+    def _wanted(self, options: Options) -> dict[str, Any]:
+        return {"name": self.family.name, "options": options, "answers": self.family.finish is not None}
+
+    def load(self, program: Any, problem: AnyProblem) -> AnyState:
+        """The committed state."""
+        if self._fresh:
+            self._commit_start(program, problem)
+            self._fresh = False
+        workspace, manifest, pool = self.workspace, self.workspace.manifest, self.session.pool
+        point = self.family.load_point(program, workspace, pool)
+        store = self.family.new_store(program, self.session.budget, pool)
+        group = workspace.feasible
+        self._written = None if group is None else self.family.load_feasible(program, group, pool)
+        return State(
+            point=point,
+            rows=self.family.load_rows(store, point, workspace.generation / "rows"),
+            plan=self.family.load_plan(manifest["plan"]),
+            pool=pool,
+            iteration=manifest["iteration"],
+            feasible=self._written,
+            objective=math.inf if manifest["objective"] is None else manifest["objective"],
+            certificate=_stored_certificate(manifest["certificate"]),
+        )
+
+    def _commit_start(self, program: Any, problem: AnyProblem) -> None:
+        """Write the first generation."""
+        state = first_state(self.family, program, self.options, self.session)
+        flush(self.workspace.graph)
+        self.workspace.commit(
+            write_generation=lambda group: self.family.write(group, state),
+            problem=self._wanted(self.options),
+            status="running",
+            plan=asdict(state.plan),
+            certificate=None,
+            objective=None,
+            closing=None,
+            lower_bound=problem.bound(state),
+            n_active=0,
+        )
+        state.point.close()
+
+    def commit(self, state: AnyState, record: dict[str, Any], status: str) -> None:
+        """Make an iteration last. What did not change is not written again."""
+        point = state.feasible
+        fresh = None if point is self._written else point
+        self.workspace.commit(
+            record,
+            write_generation=(lambda group: self.family.write(group, state)) if state.moved else None,
+            write_feasible=None if fresh is None else lambda group: write_vector(group, "x", fresh),
+            status=status,
+            iteration=state.iteration,
+            plan=asdict(state.plan),
+            certificate=_plain(state.certificate),
+            objective=state.objective if math.isfinite(state.objective) else None,
+            closing=None,
+            answer=0,
+            lower_bound=record["lower_bound"],
+            n_active=len(state.rows),
+        )
+        self._written, state.moved = point, False
+
+    def conclude(self, program: Any, problem: AnyProblem, state: AnyState, status: str) -> Result:
+        """Commit how the run ended, and what its problem makes of the point; returns what there is to show."""
+        workspace = self.workspace
+        if status == "converged":
+            if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
+                workspace.commit(status=status, closing=None)
+        else:
+            if self.session.monitor.stop[0]:  # perhaps in the middle of an iteration
+                state = self.load(program, problem)
+            self._commit_stop(problem, state, status)
+        if self.family.finish is not None and not workspace.answer:
+            _commit_answer(workspace, self.family.finish(self.data, state, self.options, status == "interrupted"))
+        result, own = open_result(self.family, workspace), self._own
+        if own is None:
+            return result
+        made = {**result.made, **own.notes()}
+        return replace(result, made=made, read_x=lambda: own.restore(Vector.of(result.read_x())))
+
+    def _commit_stop(self, problem: AnyProblem, state: AnyState, status: str) -> None:
+        """Record why the run stopped and the point it stopped with; the state to resume from stays as it was."""
+        certificate, point = problem.close(state, status), state.feasible
+        assert point is not None
+        self.workspace.commit(
+            write_feasible=lambda group: write_vector(group, "x", point),
+            status=status,
+            objective=state.objective,
+            lower_bound=problem.bound(state),
+            closing=_plain(certificate),
+        )
+
+
+def discard_run(workspace: Workspace) -> None:
+    """Give up the run in a workspace: until the next first generation there is nothing to resume."""
+    workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
+    shutil.rmtree(workspace.graph, ignore_errors=True)
+
+
+def difference(family: Family, workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What to tell someone whose workspace holds a run with other options."""
+    then = {"problem": held["name"], **held["options"]}
+    now = {"problem": wanted["name"], **wanted["options"]}
+    changes = [
+        f"{name}: {then.get(name)!r} then, {now[name]!r} now"
+        for name in now
+        if then.get(name) != now[name] and name not in family.free
+    ]
+    what = f"{workspace.name} holds progress made with other options ({'; '.join(changes)}). Ways out: "
+    if not family.resumable:
+        return what + "give those again, or restart=True, which discards it, or another workspace"
+    return what + (
+        f"`ooc-pf resume {workspace.name}` goes on with the options it has (`--tol` may change there), "
+        "`solve --restart` discards its progress (restart=True in Python), or convert into a new workspace"
+    )
+
+
+def _commit_answer(workspace: Workspace, made: dict[str, Any]) -> None:
+    """Keep what a problem made of its point: vectors and arrays as such, the rest as facts."""
+    large = {name: value for name, value in made.items() if isinstance(value, np.ndarray | Vector)}
+    vectors = {name: value if isinstance(value, Vector) else Vector.of(value) for name, value in large.items()}
+    facts = {name: value for name, value in made.items() if name not in vectors}
+
+    def write(group: Path) -> None:
+        for name, vector in vectors.items():
+            write_vector(group, name, vector)
+
+    workspace.commit(write_answer=write, facts=facts)
+
+
+def _plain(certificate: Certificate | None) -> dict[str, Any] | None:
+    """A certificate as the manifest has it: JSON knows no infinity."""
+    if certificate is None:
+        return None
+    return {name: value if math.isfinite(value) else None for name, value in asdict(certificate).items()}
+
+
+def _stored_certificate(stored: dict[str, Any] | None) -> Certificate | None:
+    if stored is None:
+        return None
+    values: dict[str, Any] = {name: math.inf if value is None else value for name, value in stored.items()}
+    return Certificate(**values)
+
+
+def open_result(family: Family, workspace: Workspace) -> Result:
+    """What the workspace has to show so far; x and labels of a graph laid out for disk are read when asked for."""
+    manifest, outcome = workspace.manifest, workspace.outcome
+    checked = manifest["closing"] or manifest["certificate"]
+    violation = checked["violation"] if checked and checked["violation"] is not None else math.inf
+    made = {**family.fields, **(manifest["facts"] if workspace.answer else {}), **family.measured(violation)}
+    if (outcome / "labels").exists():
+        made["labels"] = read_array(outcome, "labels")
+    result = Result(
+        problem=family.name,
+        made=made,
+        read_x=lambda: read_array(outcome, "x"),
+        read_nodes=lambda: read_labels(workspace.edges) if workspace.edges.exists() else None,
+        keyed=family.keyed,
+        objective=manifest["objective"],
+        lower_bound=manifest["lower_bound"],
+        gap=relative_gap(manifest["objective"], manifest["lower_bound"]),
+        violation=violation,
+        status=manifest["status"],
+        n_iter=manifest["iteration"],
+        n_active=manifest["n_active"],
+        history=workspace.history(),
+        blocks=lambda: family.blocks(workspace),
+        workspace=workspace.name,
+    )
+    if manifest["problem"]["options"].get("external"):
+        return result
+    x, nodes = result.read_x(), result.read_nodes()
+    return replace(result, read_x=lambda: x, read_nodes=lambda: nodes)
