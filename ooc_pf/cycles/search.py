@@ -247,7 +247,7 @@ class NumbaOracle:
         if None in relaxed:
             raise SearchStopped
         x = np.maximum(frozen.y.whole, 0.0)
-        spans = np.array_split(np.arange(graph.closers), 16)
+        spans = np.array_split(np.arange(graph.closers), settings.TREE_PARTS)
         near = np.repeat(graph.sources, np.diff(graph.closer_start))
         calls = [(graph, x, limit, near, forest, slack, span[0], span[-1] + 1) for span in spans if len(span)]
         found = Found.join(run_tasks(self._pool, _climb, calls))
