@@ -94,7 +94,7 @@ class ConstraintStore:
             pages.append(np.unique(block.table // PAGE))
             fresh.append(self._hold(block))
         self._blocks, self._layers = fresh, _disjoint_groups(pages)
-        if stale is not None:
+        if stale is not None and self._pool is not None:
             self._pool.close_file(stale)
 
     def _hold(self, block: RowBlock) -> RowBlock | Spilled:
@@ -203,7 +203,8 @@ def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
     if len(ends) % len(fields):
         raise WorkspaceError(f"{group}: the list of blocks is damaged; `ooc-pf solve --restart` starts again")
     for end in ends.reshape(-1, len(fields)):
-        parts = {f: read_array(group, f, a, b) for f, a, b in zip(fields, begin, end, strict=True)}
+        spans = zip(fields, begin.tolist(), end.tolist(), strict=True)
+        parts = {field: read_array(group, field, first, last) for field, first, last in spans}
         yield RowBlock.of(**parts).check(edges, str(group))
         begin = end
 
@@ -225,7 +226,8 @@ def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
 
 def _hollowed(block: RowBlock) -> RowBlock:
     """The block with nothing left of its rows but key, dual and right-hand side."""
-    none = np.empty(0, np.int32)
+    none, general = np.empty(0, np.int32), block.general
+    assert general is not None
     return RowBlock.of(
         table=none,
         start=np.zeros_like(block.start),
@@ -233,8 +235,8 @@ def _hollowed(block: RowBlock) -> RowBlock:
         dual=block.dual,
         key=block.key,
         coefficient=np.empty(0),
-        rhs=block.rhs,
-        equality=block.equality,
+        rhs=general.rhs,
+        equality=general.equality,
     )
 
 

@@ -144,7 +144,7 @@ def test_what_is_not_there_is_named(tmp_path, small):
         pf.metric_nearness(tmp_path / "signed.pf")
     with pytest.raises(pf.WorkspaceError, match="no run yet"):
         pf.resume(tmp_path / "signed.pf")
-    with pytest.raises(pf.WorkspaceError, match="not been solved"):
+    with pytest.raises(pf.WorkspaceError, match="holds no run yet"):
         pf.open(tmp_path / "signed.pf")
 
 
