@@ -7,6 +7,7 @@ first, so that the nodes every search touches share cache lines and pages.
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import igraph
 import numpy as np
@@ -67,10 +68,10 @@ class Graph:
     @classmethod
     def read(cls, group: Path, pool: Pool | None = None) -> "Graph":
         """The graph that `write` or `build_external_graph` wrote, its vectors as the pool has them."""
-        names = [field.name for field in fields(cls)]
-        return cls(
-            *(read_vector(group, name, pool) if name in cls.VECTORS else read_array(group, name) for name in names)
-        )
+        parts: dict[str, Any] = {name: read_vector(group, name, pool, np.int32) for name in cls.VECTORS}
+        kinds = {"arc_start": np.int64, "sources": np.int32, "closer_start": np.int64}
+        parts |= {name: read_array(group, name, dtype=kind) for name, kind in kinds.items()}
+        return cls(**parts)
 
 
 def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, closing=None) -> Graph:

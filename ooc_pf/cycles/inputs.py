@@ -164,7 +164,8 @@ def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
 def load_edges(workspace: Workspace, pool: Pool) -> Edges:
     """The edges of a workspace; vectors over them are given back as they are."""
     nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
-    u, v, value = (read_vector(workspace.edges, field, pool) for field in ("u", "v", "value"))
+    kinds = {"u": np.int32, "v": np.int32, "value": np.float64}
+    u, v, value = (read_vector(workspace.edges, field, pool, kind) for field, kind in kinds.items())
     sound = len(u) == len(v) == len(value) == edges
     if sound:
         for a, b, w in spans(u, v, value):

@@ -35,12 +35,23 @@ def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> Cycle
         program = replace(program, target=read_vector(group, "target", pool))
     for name, vector in (("y", y), ("target", program.target)):
         check_vector(group, name, vector, program.size)
-    heat = read_array(group, "heat") if (group / "heat").exists() else None
-    return CyclePoint(program, y, pool, heat)
+    return CyclePoint(program, y, pool, _stored_heat(group, len(program.graph.sources)))
+
+
+def _stored_heat(group: Path, sources: int) -> np.ndarray | None:
+    """The violation expected from each source; infinite for one never searched."""
+    if not (group / "heat").exists():
+        return None
+    heat = read_array(group, "heat", dtype=np.float64)
+    if len(heat) != sources or np.isnan(heat).any() or (heat < 0).any():
+        raise WorkspaceError(f"{group}: the heat of the sources is damaged; `ooc-pf solve --restart` starts again")
+    return heat
 
 
 def _stored_pairs(group: Path, nodes: int) -> np.ndarray:
-    pairs = read_array(group, "pairs").reshape(-1, 2)
-    if not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
-        raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")
-    return pairs
+    pairs = read_array(group, "pairs", dtype=np.int32)
+    if len(pairs) % 2 == 0:
+        pairs = pairs.reshape(-1, 2)
+        if np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
+            return pairs
+    raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")

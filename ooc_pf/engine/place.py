@@ -1,7 +1,6 @@
 """Where the state of a run lives: in memory, or in a workspace from which it can be resumed."""
 
 import math
-import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ import numpy as np
 
 from ..errors import WorkspaceError
 from ..storage.arrays import read_array, read_labels
+from ..storage.files import flush, remove
 from ..storage.vectors import Vector, write_vector
-from ..storage.workspace import Workspace, flush
+from ..storage.workspace import Workspace
 from .certificate import Certificate, relative_gap
 from .family import Data, Family, Given, Options, Session
 from .problem import FeasiblePoint, Problem, State
@@ -208,7 +208,7 @@ class OnDisk:
 def discard_run(workspace: Workspace) -> None:
     """Give up the run in a workspace: until the next first generation there is nothing to resume."""
     workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
-    shutil.rmtree(workspace.graph, ignore_errors=True)
+    remove(workspace.graph)
 
 
 def difference(family: Family, workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -267,7 +267,7 @@ def open_result(family: Family, workspace: Workspace) -> Result:
     result = Result(
         problem=family.name,
         made=made,
-        read_x=lambda: read_array(outcome, "x"),
+        read_x=lambda: read_array(outcome, "x", dtype=np.float64),
         read_nodes=lambda: read_labels(workspace.edges) if workspace.edges.exists() else None,
         keyed=family.keyed,
         objective=manifest["objective"],

@@ -15,7 +15,7 @@ from ..engine.limits import Limits, check_seed, check_tol
 from ..engine.problem import FeasiblePoint
 from ..engine.rows import RowBlock
 from ..errors import InputError
-from ..storage.arrays import write_parts
+from ..storage.arrays import make_group, write_parts
 from ..storage.memory import Budget
 from ..storage.vectors import Pool, write_vector
 from ..storage.workspace import Workspace
@@ -134,7 +134,7 @@ class TableFamily:
         workspace, tiling = session.workspace, _tiling(data.nodes, options)
         assert workspace is not None
         check_ends(workspace, tiling)
-        workspace.graph.mkdir(exist_ok=True)
+        make_group(workspace.graph)
         for name, stripes in data.stripes(tiling).items():
             if stripes is not None:
                 write_parts(workspace.graph, FILES[name], _upper_parts(stripes), np.float64)
