@@ -39,7 +39,9 @@ class TableProgram:
     most : Tiles or None
         A point within the limits that satisfies every triangle; there where the closure may fall below ``lower``.
     size : float
-        Largest of the numbers.
+        Largest of the numbers: what violations are judged by, and rounding.
+    worth : float
+        The objective at x = 0: the size of what it is a sum of.
     pool : Pool
         Where tiles are: in memory or in its files.
     """
@@ -51,15 +53,11 @@ class TableProgram:
     most: Tiles | None
     size: float
     pool: Pool
+    worth: float = 0.0
 
     @property
     def tiling(self) -> Tiling:
         return self.target.tiling
-
-    @property
-    def scale(self) -> float:
-        """What violations are judged by."""
-        return max(1.0, self.size)
 
     def new_tiles(self) -> Tiles:
         """Tiles of zeros."""
@@ -221,7 +219,7 @@ def raise_to_limits(program: TableProgram, closure: Tiles) -> Tiles:
     """The closure, mixed with a feasible point as far as its lower limits need it: metrics form a convex set."""
     if program.most is None:
         return closure
-    allowed, share = settings.LIMIT_ROUNDING * program.scale, 0.0
+    allowed, share = settings.LIMIT_ROUNDING * program.size, 0.0
     for span in closure.passes():
         low, here, most = program.lower.read(*span) - allowed, closure.read(*span), program.most.read(*span)
         short = here < low

@@ -66,12 +66,9 @@ def first_plan(program: TableProgram, settings: Settings) -> TablePlan:
 
 
 def norm_to_certify(program: TableProgram, tol: float) -> float:
-    """Norm of the violations found at which a certificate is likely to meet ``tol``.
-
-    That is better than asked for, not relative to the largest number, where rounding lets us.
-    """
-    rounding = numbers.ROUNDING * program.size * math.sqrt(program.tiling.edges)
-    return numbers.CERTIFY_AT * min(max(tol, rounding), tol * program.scale)
+    """Norm of the violations found at which a certificate is likely to meet ``tol``, where rounding lets it."""
+    rounding = numbers.ROUNDING * math.sqrt(program.tiling.edges)
+    return numbers.CERTIFY_AT * max(tol, rounding) * program.size
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,8 @@ class TableSchedule:
             squares.append(float(np.sum(far * far)))
         distance = math.sqrt(math.fsum(squares))
         raise_to_limits(program, point)
-        certificate = Certificate(program.value(point), self.bound(state), distance, program.scale)
+        bound = self.bound(state)
+        certificate = Certificate(program.value(point), bound, distance, program.size, worth=program.worth)
         return Scan(0, 0.0, None, self.triangles, certificate, point)
 
     def scan(self, state: TableState, tick: Callable[[], Any]) -> Scan:
