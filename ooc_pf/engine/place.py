@@ -51,6 +51,8 @@ class Memory:
         if self.family.finish is not None:
             made = self.family.finish(self.data, state, self.options, status == "interrupted")
         x, bound = made.pop("x"), problem.bound(state)
+        if certificate is not None and status == "converged":
+            bound = certificate.lower_bound
         violation = certificate.violation if certificate else math.inf
         return Result(
             problem=self.family.name,

@@ -66,7 +66,8 @@ def _with_limits(program: TableProgram, workers: Workers) -> TableProgram:
         enough = low <= high + settings.CLOSED_LIMITS * far
         _require(enough, span, lower, upper, "no metric lies within the limits: other upper limits imply")
         upper.write(span[0], np.maximum(high, low))  # rounding
-        most.write(span[0], np.minimum(upper.read(*span), far))
+        # Padding counts in no sum only while it is zero.
+        most.write(span[0], np.where(lower.tiling.inside(*span), np.minimum(upper.read(*span), far), 0.0))
     return replace(program, most=most)
 
 

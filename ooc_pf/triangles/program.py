@@ -106,6 +106,17 @@ class TableProgram:
 
         return self._sum(term)
 
+    def exact_bound(self, load: Tiles) -> float:
+        """The same from ``load = A'z`` itself, which keeps the digits that y loses where weights are large."""
+
+        def term(span: tuple[int, int]) -> np.ndarray:
+            loads, target = load.read(*span), self.target.read(*span)
+            inverse = 1.0 if self.inverse is None else self.inverse.read(*span)
+            x = self.clip(target - inverse * loads, span)
+            return 0.5 * (x - target) ** 2 + inverse * loads * x
+
+        return self._sum(term)
+
     def gain(self, new: "TableIterate", old: "TableIterate") -> float:
         """How much more the dual is worth at ``new``, far more exactly than as a difference of two bounds.
 

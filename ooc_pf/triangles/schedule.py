@@ -18,7 +18,16 @@ from ..engine.problem import Pass, State, Swept, Turn
 from ..errors import SearchStopped
 from ..kernels.triangles import scan_triples
 from . import settings as numbers
-from .program import TableIterate, TableProgram, Workers, close_block, close_tiles, open_block, raise_to_limits
+from .program import (
+    TableIterate,
+    TableProgram,
+    Workers,
+    add_loads,
+    close_block,
+    close_tiles,
+    open_block,
+    raise_to_limits,
+)
 from .settings import Settings
 from .store import TriangleRows, TriangleStore
 from .sweeps import extrapolate, sweep_once
@@ -98,6 +107,9 @@ class TableSchedule:
     def certify(self, state: TableState, tick: Callable[[], Any]) -> Scan:
         """The shortest-path closure of the iterate: a feasible point, and how far that is."""
         program, iterate = self.program, state.point
+        load = add_loads(state.rows, program.new_tiles())
+        bound = program.exact_bound(load)
+        load.close()
         point = program.new_tiles()
         for span in point.passes():
             point.write(span[0], program.clip(iterate.y(span), span))
@@ -108,7 +120,6 @@ class TableSchedule:
             squares.append(float(np.sum(far * far)))
         distance = math.sqrt(math.fsum(squares))
         raise_to_limits(program, point)
-        bound = self.bound(state)
         certificate = Certificate(program.value(point), bound, distance, program.size, worth=program.worth)
         return Scan(0, 0.0, None, self.triangles, certificate, point)
 
