@@ -43,20 +43,18 @@ class Settings:
 
     def small_searches(self, sources=8):
         """Few sources a block of a search."""
-        for module in ("settings", "search"):
-            self._set(f"cycles.{module}", BLOCK_SOURCES=sources)
+        self._set("cycles.settings", BLOCK_SOURCES=sources)
 
     def one_complete_search(self):
         """A clustering begins with a complete search in one block, so that only the kernel itself can stop it."""
-        self._set("cycles.search", BLOCK_SOURCES=1 << 20)
+        self._set("cycles.settings", BLOCK_SOURCES=1 << 20)
         stages = (cycles.QUICK, cycles.Stage(cycles.STREAM, hops=0, waves=4, rounds=2, pays=0.0))
         most = {"most_blocks": 1 << 20, "most_rows": 1 << 20}
         self._set("cycles.settings", CLUSTERING=cycles.Settings(stages, keep_paths=1, promise=3.0, **most))
 
     def few_rows_at_once(self, most):
         """A pass over cycles of a signed graph takes up so many rows at most, and looks at few pairs at a time."""
-        for module in ("settings", "search"):
-            self._set(f"cycles.{module}", BATCH_PAIRS=1)
+        self._set("cycles.settings", BATCH_PAIRS=1)
         for name in ("CLUSTERING", "CLUSTERING_ON_DISK", "COMPLETE", "LINEAR", "LINEAR_COMPLETE"):
             self._set("cycles.settings", **{name: replace(getattr(cycles, name), most_rows=most)})
 

@@ -56,7 +56,8 @@ class Held:
 
 
 def _increments(block: "RowBlock") -> Iterable[tuple[int, np.ndarray]]:
-    return zip(block.key, np.split(block.coefficient, block.start[1:-1]), strict=True)
+    assert block.general is not None
+    return zip(block.key, np.split(block.general.coefficient, block.start[1:-1]), strict=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

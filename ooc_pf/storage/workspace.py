@@ -129,7 +129,16 @@ def create_manifest(directory: Path, *, kind: str, nodes: int, edges: int, sourc
     (directory / LOCK).touch()
 
 
-def create_workspace(path: str | os.PathLike, u, v, value, labels, *, kind: str, source: dict[str, Any]) -> None:
+def create_workspace(
+    path: str | os.PathLike,
+    u: np.ndarray,
+    v: np.ndarray,
+    value: np.ndarray,
+    labels: np.ndarray | list[str],
+    *,
+    kind: str,
+    source: dict[str, Any],
+) -> None:
     """Make a workspace from edges in memory."""
     with building(path) as directory:
         group = directory / EDGES
@@ -154,6 +163,7 @@ _RUN_TYPES = {
 
 def _check_types(manifest: dict[str, Any], file: Path) -> None:
     """Refuse a manifest whose entries are not of the kind they must be, before anyone relies on them."""
+    parts: list[tuple[str, dict[str, Any], dict[str, Any]]]
     parts = [("", manifest, {"graph": dict, "problem": dict | None, "status": str})]
     if isinstance(manifest["graph"], dict):
         parts.append(("graph.", manifest["graph"], _GRAPH_TYPES))
@@ -170,8 +180,8 @@ def _check_types(manifest: dict[str, Any], file: Path) -> None:
 def _upgrade_from_1(manifest: dict[str, Any]) -> None:
     """Version 1 knew no complete graphs and no layout for disk."""
     problem = manifest.get("problem")
-    options = problem.get("options") if isinstance(problem, dict) else None
-    if isinstance(options, dict):
+    if isinstance(problem, dict) and isinstance(problem.get("options"), dict):
+        options = problem["options"]
         options.setdefault("external", False)
         if problem.get("name") == "clustering":
             options.setdefault("base", None)

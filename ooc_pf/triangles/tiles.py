@@ -15,6 +15,7 @@ from ..errors import WorkspaceError
 from ..storage.arrays import open_array, read_array, write_parts
 from ..storage.vectors import Pool
 
+# These shape the last bits of sums, and the order in which rows are stored.
 PASS = 32  # tiles at a time where every entry is treated alike
 BLOCK_TRIPLES = 32  # most triples in a block, and so, times three, the most tiles a worker has at hand
 LEAST_BLOCKS = 4  # in a round, so that a few workers have something to do
@@ -171,7 +172,7 @@ class Tiles:
             yield np.concatenate(list(row), axis=1)[: own.stop - own.start, : tiling.nodes - own.start]
 
     def spans(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The entries above the diagonal as a vector over edges, like a `pages.Vector`: (first edge, values)."""
+        """The entries above the diagonal as a vector over edges, like a `vectors.Vector`: (first edge, values)."""
         first = 0
         for stripe in self.lines():
             part = stripe[np.arange(stripe.shape[1]) > np.arange(len(stripe))[:, None]]

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_pf.errors import BudgetError
+from ooc_pf.storage.spill import Spilled, spilled_size
 from ooc_pf.storage.vectors import PAGE, Pool, Vector, spans
 
 
@@ -55,3 +56,24 @@ def test_a_paged_vector_behaves_like_an_array(seed, dtype):
 def test_pages_need_a_place():
     with pytest.raises(BudgetError, match="workspace="):
         Pool(1000)
+
+
+def test_spilled_arrays_come_back_as_they_were_last_written(tmp_path):
+    pool = Pool(None, tmp_path)
+    file = pool.open_file()
+    arrays = {
+        "trail": np.arange(6.0).reshape(2, 3),
+        "code": np.array([7, 8, 9], np.int32),
+        "flag": np.array([True, False, True]),
+        "none": np.empty((0, 4)),
+        "key": np.array([2**63], np.uint64),
+    }
+    spilled = Spilled.write(pool, file, 16, arrays)
+    assert spilled.nbytes == spilled_size(arrays) == 48 + 16 + 8 + 0 + 8
+    arrays["code"] = np.array([1, 2, 3], np.int32)
+    spilled.update({"code": arrays["code"]})
+    back = spilled.read()
+    assert list(back) == list(arrays)
+    for name, array in arrays.items():
+        assert back[name].dtype == array.dtype and np.array_equal(back[name], array)
+    pool.close()
