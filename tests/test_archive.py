@@ -56,6 +56,7 @@ def test_an_old_workspace_opens_verifies_and_goes_on(file, tmp_path):
         assert held.lower_bound == pytest.approx(BOUNDS[name], rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(arithmetic() != ARITHMETIC, reason="numbers round otherwise than in the archive")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_an_old_run_ends_with_the_bits_of_one_of_today(name, tmp_path):

@@ -33,6 +33,7 @@ def converted(links, capsys):
     return path
 
 
+@pytest.mark.long
 def test_from_edge_list_to_exported_answer(links, tmp_path, capsys):
     path = tmp_path / "run.pf"
     assert main(["convert", str(links), str(path)]) == 0
@@ -111,6 +112,7 @@ def test_example_explains_a_certificate(capsys, tmp_path):
     assert pf.open(tmp_path / "kept" / "roads.pf").converged
 
 
+@pytest.mark.faults
 def test_ctrl_c_ends_with_130_after_a_commit(tmp_path, rng):
     """The real command in its own process, interrupted in the middle of a pass."""
     nodes = 3000
@@ -134,6 +136,7 @@ def test_ctrl_c_ends_with_130_after_a_commit(tmp_path, rng):
     assert pf.resume(path, max_iter=1).n_iter >= 4
 
 
+@pytest.mark.long
 def test_the_script_is_the_command(links, tmp_path):
     script = [sys.executable, "tools/convert_edges.py", str(links), str(tmp_path / "s.pf"), "--json", "--quiet"]
     done = subprocess.run(script, capture_output=True, text=True, check=True)

@@ -15,6 +15,8 @@ from ooc_pf.storage.arrays import ArrayWriter
 from tests.gallery import CASES, ON_DISK, communities, go_on
 from tests.properties import assert_same_bits, assert_same_run, run_among_kills
 
+pytestmark = pytest.mark.faults
+
 SCRIPT = Path(__file__).parents[2] / "tools" / "faults.py"
 
 

@@ -60,6 +60,7 @@ def test_a_lost_history_is_no_loss_of_the_run(small, tmp_path):
         pf.open(path)
 
 
+@pytest.mark.long
 def test_resumed_with_igraph_equals_uninterrupted(small, tmp_path):
     options = {"tol": 1e-4, "oracle": "igraph", "workers": 2}
     whole = pf.metric_nearness(small, **options)
