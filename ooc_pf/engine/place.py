@@ -203,7 +203,8 @@ class OnDisk:
             status=status,
             objective=state.objective,
             lower_bound=problem.bound(state),
-            closing=_plain(certificate),
+            # One that is not new is of an earlier iterate, and in the manifest already.
+            closing=None if certificate is state.certificate else _plain(certificate),
         )
 
 

@@ -172,7 +172,7 @@ class Result:
             "status": self.status,
             "objective": self.objective,
             "lower_bound": self.lower_bound,
-            "gap": self.gap,
+            "gap": _finite(self.gap),
             "violation": _finite(self.violation),
             "n_iter": self.n_iter,
             "n_active": self.n_active,
