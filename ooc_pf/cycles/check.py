@@ -70,10 +70,10 @@ class _Check:
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
             require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
-        drift, scale = self._drift(program, rows, y), 1.0 + program.magnitude
+        drift, scale = self._drift(program, rows, y), program.magnitude
         require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
         report = {"drift": drift, "rows": len(rows), "lower_bound": iterate.bound(rows)}
-        agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
+        agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound", program.worth)
         y.close()
         if workspace.feasible:
             report |= self._check_point(listed, read_vector(workspace.feasible, "x", self.pool), scale)
@@ -83,13 +83,13 @@ class _Check:
         workspace = self.workspace
         more = np.zeros((point.size - listed.size, 2), np.int32)  # what unlisted pairs pay depends on their x alone
         objective = (listed.with_pairs(more) if len(more) else listed).value(point)
-        agree(workspace, objective, workspace.manifest["objective"], "objective")
+        agree(workspace, objective, workspace.manifest["objective"], "objective", listed.worth)
         if len(more):
             point = Vector.of(point.whole[: listed.size])
         least, violation = self._measure(listed, point)
         require(
             workspace,
-            least <= objective + TOLERANCE * (1.0 + abs(least)),
+            least <= objective + TOLERANCE * max(abs(least), listed.worth),
             f"the pairs that are not listed bring the objective to {least!r}",
         )
         require(

@@ -3,7 +3,7 @@
 from ..errors import WorkspaceError
 from ..storage.workspace import Workspace
 
-TOLERANCE = 1e-9  # relative; rounding in a long run stays far below
+TOLERANCE = 1e-9  # of the size of the numbers; rounding in a long run stays far below
 
 
 def require(workspace: Workspace, holds: bool, problem: str) -> None:
@@ -14,7 +14,7 @@ def require(workspace: Workspace, holds: bool, problem: str) -> None:
         )
 
 
-def agree(workspace: Workspace, found: float, claimed: float, what: str) -> None:
-    """Refuse a claim that the arrays do not bear out."""
-    near = abs(found - claimed) <= TOLERANCE * (1.0 + abs(claimed))
+def agree(workspace: Workspace, found: float, claimed: float, what: str, size: float = 0.0) -> None:
+    """Refuse a claim that the arrays do not bear out; ``size`` is that of the terms it is a sum of."""
+    near = abs(found - claimed) <= TOLERANCE * max(abs(claimed), size)
     require(workspace, near, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")

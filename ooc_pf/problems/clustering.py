@@ -67,14 +67,16 @@ def clustering_program(gamma: float | None, base: float | None = None) -> MakePr
             pairs = Pairs(ends, len(ends), attractive, -gamma / 2.0, gamma / (2.0 * abs(base)))
             graph = graph or build_complete_graph(*ends.T, edges.nodes, passable=attractive)
         graph = graph or _signed_graph(edges)
+        total = sum(float(np.abs(part).sum()) for _, part in edges.value.spans())
         program = CycleProgram(
             target=Vector.constant(size, -gamma / 2.0),
             inverse=inverse,
             closing=-1.0,
             rhs=-1.0,
             graph=graph,
-            offset=gamma / 4.0 * sum(float(np.abs(part).sum()) for _, part in edges.value.spans()),
-            magnitude=gamma / 2.0,
+            offset=gamma / 4.0 * total,
+            magnitude=max(1.0, gamma / 2.0),
+            worth=total if linear else total * (1.0 + 1.0 / gamma),
             pairs=pairs,
             step=-gamma / 2.0 if linear else None,
         )

@@ -48,18 +48,18 @@ def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> di
     rows = TriangleStore(tiling, budget.rows, pool).read(workspace.generation / "rows")
     drift = _drift(program, iterate, rows)
     require(
-        workspace, drift <= TOLERANCE * program.scale, f"x does not follow from the duals: they differ by {drift:.2e}"
+        workspace, drift <= TOLERANCE * program.size, f"x does not follow from the duals: they differ by {drift:.2e}"
     )
     report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(iterate)}
-    agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
+    agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound", program.worth)
     if workspace.feasible:
         point = program.new_tiles().fill_lines(read_stored(workspace.feasible, "x", tiling))
         report["objective"] = program.value(point)
-        agree(workspace, report["objective"], manifest["objective"], "objective")
+        agree(workspace, report["objective"], manifest["objective"], "objective", program.worth)
         report["violation_of_x"] = _violation(program, point, oracle)
         require(
             workspace,
-            report["violation_of_x"] <= TOLERANCE * program.scale,
+            report["violation_of_x"] <= TOLERANCE * program.size,
             f"the stored point is not feasible: a row is violated by {report['violation_of_x']:.2e}",
         )
     return report
