@@ -102,6 +102,7 @@ def test_failures_are_one_line_on_stderr(converted, tmp_path, capsys):
     assert caught.value.code == 2
 
 
+@pytest.mark.long
 def test_example_explains_a_certificate(capsys, tmp_path):
     assert main(["example"]) == 0
     out, _ = capsys.readouterr()
@@ -143,6 +144,7 @@ def test_the_script_is_the_command(links, tmp_path):
     assert json.loads(done.stdout)["nodes"] == 25
 
 
+@pytest.mark.long
 def test_clusters_of_a_signed_file(tmp_path, capsys):
     """Two friendly triangles that dislike each other, with labels of their own."""
     lines = ["a b 1", "b c 1", "a c 1", "x y 1", "y z 1", "x z 1", "a x -1", "b y -1", "c z 1"]
