@@ -1,13 +1,16 @@
 """Fixtures that many rooms use."""
 
+import shutil
 import signal
 
 import numpy as np
 import pytest
 
 import ooc_pf as pf
-from tests.gallery import random_graph, symmetric
+from tests.gallery import small_graph, symmetric
 from tests.settings import Settings
+
+SEED = 20240607
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -18,21 +21,27 @@ def _ctrl_c_works():
 
 @pytest.fixture
 def rng():
-    return np.random.default_rng(20240607)
+    return np.random.default_rng(SEED)
 
 
 @pytest.fixture
 def small(rng):
     """A sparse graph of 60 nodes with random targets: enough work for a dozen iterations."""
-    u, v = random_graph(rng, 60, 240)
-    return u, v, rng.random(len(u))
+    return small_graph(rng)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A workspace with a finished run on the small graph, to copy."""
+    path = tmp_path_factory.mktemp("finished") / "run.pf"
+    pf.metric_nearness(small_graph(np.random.default_rng(SEED)), tol=1e-8, workspace=path)
+    return path
 
 
 @pytest.fixture
-def solved(small, tmp_path):
-    """A workspace with a finished run on the small graph."""
-    pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf")
-    return tmp_path / "run.pf"
+def solved(finished, tmp_path):
+    """A finished run on the small graph, to do anything with."""
+    return shutil.copytree(finished, tmp_path / "run.pf")
 
 
 @pytest.fixture

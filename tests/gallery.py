@@ -19,6 +19,12 @@ def random_graph(rng, nodes, edges):
     return pairs[pick, 0], pairs[pick, 1]
 
 
+def small_graph(rng):
+    """(u, v, d): 60 nodes, 240 edges, random distances."""
+    u, v = random_graph(rng, 60, 240)
+    return u, v, rng.random(len(u))
+
+
 def random_signed(rng, nodes, edges, mean=0.2):
     """(u, v, weight): normal weights, somewhat more attraction than repulsion."""
     u, v = random_graph(rng, nodes, edges)
@@ -113,10 +119,9 @@ def _cases():
     The archive holds runs of these: change none of them, add others.
     """
     rng = np.random.default_rng(7)
-    u, v = random_graph(rng, 60, 240)
-    distances = u, v, rng.random(len(u))
+    distances = small_graph(rng)
     yield "nearness", _nearness(distances, tol=1e-6)
-    yield "nearness-weights", _nearness(distances, tol=1e-6, weights=rng.uniform(0.5, 2.0, len(u)))
+    yield "nearness-weights", _nearness(distances, tol=1e-6, weights=rng.uniform(0.5, 2.0, 240))
     yield "nearness-external", _nearness(distances, tol=1e-6, external=True)
     yield "clustering", _clustering(random_signed(np.random.default_rng(8), 60, 300), tol=1e-5)
     yield "external", _clustering(random_signed(np.random.default_rng(9), 40, 140), tol=1e-2, external=True)

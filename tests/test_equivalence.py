@@ -66,6 +66,7 @@ def test_three_workers_are_one(name):
     assert_same_run(CASES[name](workers=1), CASES[name](workers=3))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_on_disk_opens_and_verifies(name, alone):
     path = alone(name).workspace
@@ -77,6 +78,7 @@ def test_what_is_on_disk_opens_and_verifies(name, alone):
     assert not (path / "scratch").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_three_workers_and_the_least_memory_are_one_and_all(name, alone, tmp_path):
     path = tmp_path / "run.pf"
@@ -86,6 +88,7 @@ def test_three_workers_and_the_least_memory_are_one_and_all(name, alone, tmp_pat
     assert_same_run(alone(name), CASES[name](workspace=path, workers=3, memory=least))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_rows_that_wait_on_disk_are_rows_at_hand(name, alone, tmp_path):
     tight = Budget(rows=ROOM.get(name, 2000), vectors=0 if name.startswith("table") else None)
@@ -97,6 +100,7 @@ def test_rows_that_wait_on_disk_are_rows_at_hand(name, alone, tmp_path):
             CASES[name](memory=tight)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_resumed_is_uninterrupted(name, alone, tmp_path):
     path, steps = tmp_path / "run.pf", 1
@@ -123,6 +127,7 @@ def run_and_die(name, path):
         time.sleep(60)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("name", CASES)
 def test_killed_is_uninterrupted(name, alone, tmp_path):
     path, context = tmp_path / "run.pf", multiprocessing.get_context("forkserver")
@@ -142,6 +147,7 @@ def test_every_family_has_a_case(alone):
         assert any(family is workspaces._found(entry.family) for family in held), f"no case is of the family {name}"
 
 
+@pytest.mark.long
 def test_only_the_functions_of_the_caller_are_not_stored(tmp_path):
     for name in CASES:
         CASES[name](workspace=tmp_path / name, max_iter=1)

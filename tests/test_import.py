@@ -40,6 +40,7 @@ def test_every_public_name_is_there():
         _ = pf.nonsense
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "code",
     [

@@ -11,6 +11,8 @@ import pytest
 import ooc_pf as pf
 from tests.gallery import random_links
 
+pytestmark = pytest.mark.memory
+
 SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
 
 

@@ -5,12 +5,15 @@ import runpy
 import shlex
 from pathlib import Path
 
+import pytest
+
 from ooc_pf.commands.cli import main
 from tests.gallery import random_graph
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch, rng, capsys):
     monkeypatch.chdir(tmp_path)
     u, v = random_graph(rng, 30, 120)

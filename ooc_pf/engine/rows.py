@@ -11,21 +11,23 @@ from ..kernels.ragged import general_keys, keep_rows, row_keys
 TRAIL = 6  # duals of this many sweeps are at hand for extrapolation; shapes the bits
 
 CYCLE_FIELDS = ("table", "start", "index", "dual", "key")
-GENERAL_FIELDS = ("coefficient", "rhs", "equality")
+GENERAL_FIELDS = ("coefficient", "rhs", "equality", "unit")
 
 
 class General(NamedTuple):
-    """What general rows have beside their entries: a coefficient each, and a right-hand side and a flag a row."""
+    """What general rows have beside their entries: a coefficient each; right-hand side, flag and unit a row."""
 
     coefficient: np.ndarray
     rhs: np.ndarray
     equality: np.ndarray
+    unit: np.ndarray
 
 
 def _general(rows: "Rows | RowBlock") -> General | None:
     if rows.coefficient is None or rows.rhs is None or rows.equality is None:
         return None
-    return General(rows.coefficient, rows.rhs, rows.equality)
+    unit = np.ones(len(rows.rhs)) if rows.unit is None else rows.unit
+    return General(rows.coefficient, rows.rhs, rows.equality, unit)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Rows:
 
     A cycle has nothing else: the closing edge comes first. A general row ``<a, x> <= rhs`` also has a coefficient an
     entry, and a flag for ``=`` instead of ``<=``; its entries are variables. ``key`` identifies rows whose source
-    numbers them.
+    numbers them. ``unit`` is what a row was multiplied by to bring it to the size of the others; None means 1.
     """
 
     start: np.ndarray
@@ -43,6 +45,7 @@ class Rows:
     rhs: np.ndarray | None = None
     equality: np.ndarray | None = None
     key: np.ndarray | None = None
+    unit: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -60,20 +63,20 @@ class Rows:
         length = np.concatenate([np.diff(part.start) for part in parts])
         start = np.concatenate(([0], np.cumsum(length, dtype=np.int64)))
         edges = np.concatenate([part.edges for part in parts])
-        return cls(start, edges, *(_joined(parts, name) for name in (*GENERAL_FIELDS, "key")))
+        return cls(start, edges, **{name: _joined(parts, name) for name in (*GENERAL_FIELDS, "key")})
 
     def select(self, keep: np.ndarray) -> "Rows":
         """The rows marked in ``keep``, bool[rows]."""
         start, edges = keep_rows(self.start, self.edges, keep)
         coefficient = None if self.coefficient is None else keep_rows(self.start, self.coefficient, keep)[1]
-        rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key))
+        rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key, self.unit))
         return Rows(start, edges, coefficient, *rest)
 
     def span(self, first: int, last: int) -> "Rows":
         """Rows ``first`` to ``last``, as views."""
         entries = slice(self.start[first], self.start[last])
         coefficient = None if self.coefficient is None else self.coefficient[entries]
-        rest = (None if each is None else each[first:last] for each in (self.rhs, self.equality, self.key))
+        rest = (None if each is None else each[first:last] for each in (self.rhs, self.equality, self.key, self.unit))
         return Rows(self.start[first : last + 1] - self.start[first], self.edges[entries], coefficient, *rest)
 
     def keys(self) -> np.ndarray:
@@ -97,7 +100,7 @@ class RowBlock:
     """Rows over the edges ``table[index]``, with a dual and an identifying key each.
 
     Only ``dual`` and ``trail``, the duals of recent sweeps, change in most problems; the trail is not part of the
-    stored state. The last three fields are those of general rows. A general row without entries is one whose dual
+    stored state. The last four fields are those of general rows. A general row without entries is one whose dual
     alone was kept.
     """
 
@@ -110,6 +113,7 @@ class RowBlock:
     coefficient: np.ndarray | None = None
     rhs: np.ndarray | None = None
     equality: np.ndarray | None = None
+    unit: np.ndarray | None = None
 
     DTYPES = {  # noqa: RUF012
         "table": np.int32,
@@ -121,12 +125,14 @@ class RowBlock:
         "coefficient": np.float64,
         "rhs": np.float64,
         "equality": np.bool_,
+        "unit": np.float64,
     }
 
     @classmethod
     def build(cls, rows: Rows, dual: np.ndarray, key: np.ndarray) -> "RowBlock":
         table, index = np.unique(rows.edges, return_inverse=True)
-        extra = {} if rows.coefficient is None else {name: getattr(rows, name) for name in GENERAL_FIELDS}
+        general = _general(rows)
+        extra = {} if general is None else general._asdict()
         return cls.of(
             table=table.astype(np.int32),
             start=rows.start.astype(np.int32),
@@ -139,6 +145,8 @@ class RowBlock:
     @classmethod
     def of(cls, **fields: np.ndarray) -> "RowBlock":
         """A block from its stored fields."""
+        if "coefficient" in fields:
+            fields.setdefault("unit", np.ones(len(fields["dual"])))
         return cls(**fields, trail=np.zeros((TRAIL, len(fields["dual"]))))
 
     @property
@@ -153,8 +161,9 @@ class RowBlock:
 
     @property
     def rows(self) -> Rows:
-        extra = (getattr(self, name) for name in GENERAL_FIELDS)
-        return Rows(self.start.astype(np.int64), self.table[self.index], *extra)
+        general = self.general
+        extra = {} if general is None else general._asdict()
+        return Rows(self.start.astype(np.int64), self.table[self.index], **extra)
 
     @property
     def nbytes(self) -> int:
@@ -177,7 +186,8 @@ class RowBlock:
         if sound and general is not None:
             sound = (
                 len(general.coefficient) == len(self.index)
-                and len(general.rhs) == len(general.equality) == len(self.dual)
+                and len(general.rhs) == len(general.equality) == len(general.unit) == len(self.dual)
+                and (np.isfinite(general.unit) & (general.unit > 0)).all()
                 and np.isfinite(general.coefficient).all()
                 and np.isfinite(general.rhs).all()
                 and (self.dual[~general.equality] >= 0).all()

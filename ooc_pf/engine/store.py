@@ -197,7 +197,8 @@ def _disjoint_groups(pages: list[np.ndarray]) -> list[list[int]]:
 
 def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
     """The written blocks, one at a time, checked."""
-    fields = CYCLE_FIELDS + (GENERAL_FIELDS if (group / "coefficient").exists() else ())
+    # Workspaces of before rows had units, and those of cycles, lack what they do not need.
+    fields = [field for field in (*CYCLE_FIELDS, *GENERAL_FIELDS) if field in CYCLE_FIELDS or (group / field).exists()]
     begin = np.zeros(len(fields), np.int64)
     ends = read_array(group, "block_end", dtype=np.int64)
     if len(ends) % len(fields) or (ends < 0).any():
@@ -219,7 +220,7 @@ def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
     fields = {field: getattr(block, field) for field in block.fields}
     # The table stays: an edge no row uses is gathered and scattered unchanged, and costs less than renumbering.
     fields["start"], fields["index"] = keep_rows(block.start, block.index, keep)
-    fields |= {field: fields[field][keep] for field in ("dual", "key", "rhs", "equality") if field in fields}
+    fields |= {field: fields[field][keep] for field in ("dual", "key", "rhs", "equality", "unit") if field in fields}
     if block.coefficient is not None:
         fields["coefficient"] = keep_rows(block.start, block.coefficient, keep)[1]
     return RowBlock.of(**fields)
@@ -238,6 +239,7 @@ def _hollowed(block: RowBlock) -> RowBlock:
         coefficient=np.empty(0),
         rhs=general.rhs,
         equality=general.equality,
+        unit=general.unit,
     )
 
 

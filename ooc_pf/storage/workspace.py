@@ -16,6 +16,7 @@ and becomes the truth when the manifest is replaced. A crash therefore loses the
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -135,6 +136,14 @@ def create_workspace(
         write_array(group, "value", np.asarray(value, np.float64))
         write_labels(group, labels)
         create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
+
+
+def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
+    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
+    total.update(history)
+    return {**rest, "seal": total.hexdigest()}
 
 
 def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -> Any:
@@ -311,9 +320,20 @@ class Workspace:
         self.check_place()
         if record is not None:
             changes["history_bytes"] = self._append_history(record)
-        manifest = {**self.manifest, **changes}
+        manifest = sealed({**self.manifest, **changes}, self._history_bytes(changes))
         replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
         self.manifest = manifest
+
+    def _history_bytes(self, changes: dict[str, Any] | None = None) -> bytes:
+        """The committed part of the history."""
+        count, file = {**self.manifest, **(changes or {})}["history_bytes"], self.path / HISTORY
+        return file.read_bytes()[:count] if count and file.exists() else b""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether manifest and history are as they were committed; a workspace of before there were seals always is."""
+        seal = self.manifest.get("seal")
+        return seal is None or sealed(self.manifest, self._history_bytes())["seal"] == seal
 
     def _append_history(self, record: dict[str, Any]) -> int:
         # Lines past history_bytes were written by a run that died before its commit: cut them off.

@@ -74,6 +74,12 @@ class Tiling:
     def blocks(self) -> list[Block]:
         return [block for blocks in self.rounds for block in blocks]
 
+    def inside(self, first: int, last: int) -> np.ndarray:
+        """Which entries of the tiles ``first:last`` are above the diagonal of the matrix: bool[tiles, side, side]."""
+        tile_i, tile_j = (ends[first:last, None, None] * self.side for ends in np.triu_indices(self.across))
+        i, j = tile_i + np.arange(self.side)[:, None], tile_j + np.arange(self.side)
+        return (i < j) & (j < self.nodes)
+
     def edge_of(self, i, j):
         """Position of the edge between nodes i < j in a vector over edges."""
         return i * (2 * self.nodes - i - 1) // 2 + j - i - 1

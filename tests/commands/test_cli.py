@@ -33,6 +33,7 @@ def converted(links, capsys):
     return path
 
 
+@pytest.mark.long
 def test_from_edge_list_to_exported_answer(links, tmp_path, capsys):
     path = tmp_path / "run.pf"
     assert main(["convert", str(links), str(path)]) == 0
@@ -101,6 +102,7 @@ def test_failures_are_one_line_on_stderr(converted, tmp_path, capsys):
     assert caught.value.code == 2
 
 
+@pytest.mark.long
 def test_example_explains_a_certificate(capsys, tmp_path):
     assert main(["example"]) == 0
     out, _ = capsys.readouterr()
@@ -111,6 +113,7 @@ def test_example_explains_a_certificate(capsys, tmp_path):
     assert pf.open(tmp_path / "kept" / "roads.pf").converged
 
 
+@pytest.mark.faults
 def test_ctrl_c_ends_with_130_after_a_commit(tmp_path, rng):
     """The real command in its own process, interrupted in the middle of a pass."""
     nodes = 3000
@@ -134,12 +137,14 @@ def test_ctrl_c_ends_with_130_after_a_commit(tmp_path, rng):
     assert pf.resume(path, max_iter=1).n_iter >= 4
 
 
+@pytest.mark.long
 def test_the_script_is_the_command(links, tmp_path):
     script = [sys.executable, "tools/convert_edges.py", str(links), str(tmp_path / "s.pf"), "--json", "--quiet"]
     done = subprocess.run(script, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["nodes"] == 25
 
 
+@pytest.mark.long
 def test_clusters_of_a_signed_file(tmp_path, capsys):
     """Two friendly triangles that dislike each other, with labels of their own."""
     lines = ["a b 1", "b c 1", "a c 1", "x y 1", "y z 1", "x z 1", "a x -1", "b y -1", "c z 1"]

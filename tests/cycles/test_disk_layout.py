@@ -46,6 +46,7 @@ def test_the_layout_has_every_arc_and_closer_once(seed, signed):
         assert {int(a), int(b)} == {int(u[e]), int(v[e])}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", SOLVERS)
 def test_the_layout_does_not_change_the_answer(problem, rng, tmp_path):
     graph = communities(rng, 150, 8, signed=problem == "clustering")
@@ -58,6 +59,7 @@ def test_the_layout_does_not_change_the_answer(problem, rng, tmp_path):
         assert pf.verify(tmp_path / "run.pf", oracle=oracle)["violation_of_x"] <= 1e-9
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", SOLVERS)
 def test_any_budget_gives_the_same_bits(problem, rng, tmp_path):
     """Large enough for several pages of arcs and of vectors; both runs are stopped and resumed."""
@@ -78,6 +80,7 @@ def test_any_budget_gives_the_same_bits(problem, rng, tmp_path):
     assert pf.verify(tmp_path / "paged.pf", oracle="numba", memory=TIGHT)["rows"] == paged.n_active
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", SOLVERS)
 def test_blocks_swept_side_by_side_give_the_same_bits(problem, rng, tmp_path, monkeypatch, settings):
     graph = communities(rng, 1500, 12, signed=problem == "clustering")

@@ -25,6 +25,7 @@ def as_forms(matrix):
     }
 
 
+@pytest.mark.long
 def test_every_form_of_input_gives_the_same_answer(rng):
     matrix = np.triu(rng.random((7, 7)) + 0.1, 1)
     matrix += matrix.T

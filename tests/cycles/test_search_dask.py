@@ -15,6 +15,8 @@ from tests.properties import assert_same_bits
 
 distributed = pytest.importorskip("dask.distributed")
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(scope="module")
 def cluster():

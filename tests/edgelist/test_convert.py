@@ -231,6 +231,7 @@ def test_script(tmp_path, monkeypatch, capsys):
     assert run_script(monkeypatch, source) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", ["scratch/rows.parquet", "scratch/half.parquet"])
 def test_ctrl_c_leaves_nothing(tmp_path, monkeypatch, stage):
     source, workspace = random_links(tmp_path / "links.txt", 300_000), tmp_path / "out.pf"

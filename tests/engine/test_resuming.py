@@ -7,6 +7,7 @@ import ooc_pf as pf
 from tests.properties import assert_same_bits
 
 
+@pytest.mark.long
 def test_resume_to_a_tighter_tolerance(small, tmp_path):
     loose = pf.metric_nearness(small, tol=1e-2, workspace=tmp_path / "run.pf")
     tight = pf.resume(tmp_path / "run.pf", tol=1e-9)
@@ -60,6 +61,7 @@ def test_a_lost_history_is_no_loss_of_the_run(small, tmp_path):
         pf.open(path)
 
 
+@pytest.mark.long
 def test_resumed_with_igraph_equals_uninterrupted(small, tmp_path):
     options = {"tol": 1e-4, "oracle": "igraph", "workers": 2}
     whole = pf.metric_nearness(small, **options)

@@ -25,6 +25,7 @@ def slow_graph():
     return graph
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["sigint", "sigterm", "max_time"])
 def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatch, settings):
     settings.one_complete_search()
@@ -61,6 +62,7 @@ def interrupting(project):
     return called
 
 
+@pytest.mark.long
 def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, monkeypatch):
     graph = communities(rng, 300, 10, signed=True)
     whole = pf.correlation_clustering(graph, tol=1e-4)
@@ -116,6 +118,7 @@ def test_ctrl_c_commits_and_can_be_resumed(small, tmp_path):
     assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(tmp_path / "run.pf"))
 
 
+@pytest.mark.long
 def test_a_stop_is_prompt_inside_a_long_pass(tmp_path, rng):
     nodes = 4000
     u, v = rng.integers(0, nodes, (2, 60_000))

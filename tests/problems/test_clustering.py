@@ -14,6 +14,7 @@ from tests.gallery import random_signed
 from tests.properties import assert_same_bits
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 1.0, 4.0]))
 @settings(max_examples=30, deadline=None)
 def test_agrees_with_independent_solvers_on_all_conflicted_cycles(seed, gamma):
@@ -57,6 +58,7 @@ def signed(rng):
     return random_signed(rng, 60, 300)
 
 
+@pytest.mark.long
 def test_igraph_engine_agrees(signed):
     numba = pf.correlation_clustering(signed, tol=1e-6)
     igraph = pf.correlation_clustering(signed, tol=1e-6, oracle="igraph", workers=2)
@@ -107,6 +109,7 @@ def test_a_workspace_of_distances_is_refused(small, tmp_path):
         pf.correlation_clustering(tmp_path / "run.pf")
 
 
+@pytest.mark.long
 def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tmp_path):
     def interrupt(record):
         if record["iteration"] == 3:
@@ -122,6 +125,7 @@ def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tm
     assert_same_bits(pf.resume(tmp_path / "run.pf"), pf.correlation_clustering(signed, tol=1e-6))
 
 
+@pytest.mark.long
 def test_a_run_killed_before_its_answer_says_so_and_makes_it_later(signed, tmp_path, monkeypatch):
     path = tmp_path / "run.pf"
     with monkeypatch.context() as patch:

@@ -25,6 +25,7 @@ def spelled_out(u, v, weight, nodes, base):
     return np.append(u, rest[:, 0]), np.append(v, rest[:, 1]), np.append(weight, np.full(len(rest), base))
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.5, 1.0, None]), st.sampled_from([-0.1, -1.0]))
 @settings(max_examples=30, deadline=None)
 def test_implicit_pairs_count_as_if_they_were_listed(seed, gamma, base):
@@ -50,6 +51,7 @@ def groups(rng):
     return attractive_groups(rng)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gamma", [1.0, None])
 def test_igraph_engine_agrees(groups, gamma):
     options = {"gamma": gamma, "base": -0.4, "tol": 1e-6}
@@ -67,6 +69,7 @@ def test_a_run_that_stops_at_once_has_a_valid_answer(groups):
     assert np.isfinite(done.violation)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gamma", [1.0, None])
 def test_more_new_pairs_than_a_pass_takes_up_come_later(groups, gamma, tmp_path, settings):
     every = pf.correlation_clustering(groups, base=-0.4, gamma=gamma, tol=1e-6)
@@ -79,6 +82,7 @@ def test_more_new_pairs_than_a_pass_takes_up_come_later(groups, gamma, tmp_path,
     assert pf.verify(tmp_path / "run.pf", oracle="igraph")["violation_of_x"] <= 1e-9
 
 
+@pytest.mark.long
 def test_too_many_pairs_for_the_memory_end_a_run_that_can_go_on(groups, tmp_path):
     enough = pf.correlation_clustering(groups, base=-0.1)
     with pytest.raises(pf.BudgetError, match="least that will do"):

@@ -82,6 +82,7 @@ def test_a_budget_too_small_names_the_least_that_will_do(small):
     assert pf.metric_nearness(small, memory=least).converged
 
 
+@pytest.mark.long
 def test_igraph_engine_agrees(small, tmp_path):
     u, v, d = small
     numba = pf.metric_nearness(small, tol=1e-8)

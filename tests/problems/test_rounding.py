@@ -35,6 +35,7 @@ def test_never_below_the_optimum(seed, base, whole):
     assert cost >= naive.clusters.least_cost(naive.clusters.table(nodes, u, v, weight, base)) - 1e-9
 
 
+@pytest.mark.long
 def test_mostly_optimal_on_small_graphs(rng):
     hits = 0
     for k in range(100):

@@ -17,6 +17,8 @@ from tests.properties import assert_same_bits
 server = pytest.importorskip("moto.server")
 s3fs = pytest.importorskip("s3fs")
 
+pytestmark = pytest.mark.server
+
 ACCESS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 
 

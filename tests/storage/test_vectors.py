@@ -21,6 +21,7 @@ def test_no_entries_of_a_paged_vector_can_be_read_and_set(tmp_path):
     pool.close()
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**32 - 1), st.sampled_from([np.float64, np.int32]))
 @settings(max_examples=25, deadline=None)
 def test_a_paged_vector_behaves_like_an_array(seed, dtype):

@@ -40,6 +40,7 @@ def hold(path, ready, done):
         done.wait(30)
 
 
+@pytest.mark.long
 def test_a_second_process_is_refused(solved):
     context = multiprocessing.get_context("spawn")
     ready, done = context.Event(), context.Event()
@@ -148,6 +149,7 @@ def test_what_is_not_there_is_named(tmp_path, small):
         pf.open(tmp_path / "signed.pf")
 
 
+@pytest.mark.long
 def test_every_missing_chunk_is_found(small, tmp_path):
     """An array without one of its files must never be read as zeros."""
     path = tmp_path / "run.pf"
@@ -166,6 +168,7 @@ def test_every_missing_chunk_is_found(small, tmp_path):
     assert pf.verify(path)["status"] == "converged"
 
 
+@pytest.mark.long
 def test_readers_follow_a_writer(small, tmp_path):
     """What is read while a solve replaces generations is one state or the next, never an error."""
     path = tmp_path / "run.pf"

@@ -136,6 +136,7 @@ def test_the_smallest_tables(n):
 # -- stopped and resumed -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_stops_are_honoured_and_resumable(table, tmp_path, settings):
     settings.small_tiles()
     whole = pf.metric_nearness(table, tol=1e-9)
@@ -166,6 +167,7 @@ def interrupting(kernel, at):
     return called
 
 
+@pytest.mark.long
 def test_a_stop_in_the_middle_of_an_iteration_leaves_the_committed_state(table, tmp_path, settings, monkeypatch):
     settings.small_tiles()
     whole = pf.metric_nearness(table, tol=1e-9)
@@ -196,6 +198,7 @@ def test_a_stop_in_memory_leaves_a_valid_certificate(table, settings, monkeypatc
     assert result.lower_bound <= best.objective
 
 
+@pytest.mark.long
 def test_a_tighter_tolerance_restart_and_other_options(table, tmp_path):
     path = tmp_path / "run.pf"
     loose = pf.metric_nearness(table, tol=1e-2, workspace=path, upper=1.5)
