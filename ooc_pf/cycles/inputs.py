@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import InputError, WorkspaceError
+from ..storage.arrays import count_labels
 from ..storage.vectors import Pool, Vector, read_vector, spans
 from ..storage.workspace import Workspace
 from .graph import canonical_edges
@@ -166,7 +167,7 @@ def load_edges(workspace: Workspace, pool: Pool) -> Edges:
     nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
     kinds = {"u": np.int32, "v": np.int32, "value": np.float64}
     u, v, value = (read_vector(workspace.edges, field, pool, kind) for field, kind in kinds.items())
-    sound = len(u) == len(v) == len(value) == edges
+    sound = len(u) == len(v) == len(value) == edges and count_labels(workspace.edges) == nodes
     if sound:
         for a, b, w in spans(u, v, value):
             sound = sound and bool(np.all((a >= 0) & (a < b) & (b < nodes)) and np.isfinite(w).all())

@@ -17,12 +17,26 @@ from .program import CycleProgram, MakeProgram
 
 def stored_weights(workspace: Workspace, pool: Pool) -> Vector | None:
     """The weights by edge, where there are any."""
-    return read_vector(workspace.graph, "weight", pool) if (workspace.graph / "weight").exists() else None
+    if not (workspace.graph / "weight").exists():
+        return None
+    weights = read_vector(workspace.graph, "weight", pool)
+    check_vector(workspace.graph, "weight", weights, workspace.manifest["graph"]["edges"])
+    if not all((part > 0).all() for _, part in weights.spans()):
+        raise WorkspaceError(f"{workspace.graph}: weight is damaged; `ooc-pf solve --restart` starts again")
+    return weights
 
 
 def load_program(workspace: Workspace, make: MakeProgram, edges: Edges, pool: Pool) -> CycleProgram:
     """The program a workspace was prepared for."""
-    return make(edges, stored_weights(workspace, pool), Graph.read(workspace.graph, pool), pool)
+    graph = Graph.read(workspace.graph, pool).check(len(edges.u), workspace.graph)
+    return make(edges, stored_weights(workspace, pool), graph, pool)
+
+
+def load_feasible(program: CycleProgram, group: Path, pool: Pool) -> Vector:
+    """The committed feasible point; that of a complete graph may have pairs beyond the listed ones."""
+    x = read_vector(group, "x", pool)
+    check_vector(group, "x", x, max(x.size, program.size) if program.pairs else program.size)
+    return x
 
 
 def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> CyclePoint:

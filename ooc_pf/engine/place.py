@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import WorkspaceError
 from ..storage.arrays import read_array, read_labels
 from ..storage.files import flush, remove
+from ..storage.records import read_record
 from ..storage.vectors import Vector, write_vector
 from ..storage.workspace import Workspace
 from .certificate import Certificate, relative_gap
@@ -131,12 +132,12 @@ class OnDisk:
         return State(
             point=point,
             rows=self.family.load_rows(store, point, workspace.generation / "rows"),
-            plan=self.family.load_plan(manifest["plan"]),
+            plan=self.family.load_plan(workspace),
             pool=pool,
             iteration=manifest["iteration"],
             feasible=self._written,
             objective=math.inf if manifest["objective"] is None else manifest["objective"],
-            certificate=_stored_certificate(manifest["certificate"]),
+            certificate=_stored_certificate(workspace, "certificate"),
         )
 
     def _commit_start(self, program: Any, problem: AnyProblem) -> None:
@@ -252,18 +253,20 @@ def _plain(certificate: Certificate | None) -> dict[str, Any] | None:
     return {name: value if math.isfinite(value) else None for name, value in asdict(certificate).items()}
 
 
-def _stored_certificate(stored: dict[str, Any] | None) -> Certificate | None:
+def _stored_certificate(workspace: Workspace, name: str) -> Certificate | None:
+    """The certificate in an entry of the manifest, if there is one."""
+    stored = workspace.manifest[name]
     if stored is None:
         return None
-    values: dict[str, Any] = {name: math.inf if value is None else value for name, value in stored.items()}
-    return Certificate(**values)
+    values = {name: math.inf if value is None else value for name, value in stored.items()}
+    return read_record(Certificate, values, workspace.record, name)
 
 
 def open_result(family: Family, workspace: Workspace) -> Result:
     """What the workspace has to show so far; x and labels of a graph laid out for disk are read when asked for."""
     manifest, outcome = workspace.manifest, workspace.outcome
-    checked = manifest["closing"] or manifest["certificate"]
-    violation = checked["violation"] if checked and checked["violation"] is not None else math.inf
+    checked = _stored_certificate(workspace, "closing") or _stored_certificate(workspace, "certificate")
+    violation = checked.violation if checked else math.inf
     made = {**family.fields, **(manifest["facts"] if workspace.answer else {}), **family.measured(violation)}
     if (outcome / "labels").exists():
         made["labels"] = read_array(outcome, "labels")
@@ -275,7 +278,7 @@ def open_result(family: Family, workspace: Workspace) -> Result:
         keyed=family.keyed,
         objective=manifest["objective"],
         lower_bound=manifest["lower_bound"],
-        gap=relative_gap(manifest["objective"], manifest["lower_bound"], (checked or {}).get("worth", 0.0)),
+        gap=relative_gap(manifest["objective"], manifest["lower_bound"], checked.worth if checked else 0.0),
         violation=violation,
         status=manifest["status"],
         n_iter=manifest["iteration"],

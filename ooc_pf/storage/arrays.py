@@ -232,6 +232,11 @@ def write_labels(group: Path, labels: np.ndarray | list[str]) -> None:
     write_array(group, "label_text", np.frombuffer(b"".join(encoded), np.uint8))
 
 
+def count_labels(group: Path) -> int:
+    """How many node labels there are."""
+    return open_array(group, "labels" if (group / "labels").exists() else "label_end", np.int64).shape[0]
+
+
 def read_labels(group: Path) -> np.ndarray:
     """Node labels as written: int64, or an object array of str."""
     if (group / "labels").exists():

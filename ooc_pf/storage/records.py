@@ -102,7 +102,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def read_record(cls: type[Record], stored: Any, where: Any, what: str) -> Record:
+def read_record(cls: type[Record], stored: Any, where: Any, what: str, **made: Any) -> Record:
     """A dataclass of plain values from what was stored of it; refuses unknown, missing and mistyped fields.
 
     Parameters
@@ -114,6 +114,8 @@ def read_record(cls: type[Record], stored: Any, where: Any, what: str) -> Record
         Names the file in the message.
     what : str
         What the record is called there.
+    **made
+        Fields that are no plain values, made by the caller.
 
     Returns
     -------
@@ -122,7 +124,7 @@ def read_record(cls: type[Record], stored: Any, where: Any, what: str) -> Record
     if not isinstance(stored, dict):
         raise WorkspaceError(f"{where} is damaged: {what} is {shown(stored)}; {RESTART}")
     hints = typing.get_type_hints(cls)
-    known = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
+    known = {field.name: field for field in fields(cls) if field.name not in made}  # type: ignore[arg-type]
     unknown = sorted(stored.keys() - known.keys())
     if unknown:
         raise WorkspaceError(f"{where} is damaged: {what} has an entry {shown(unknown[0])}, which means nothing here")
@@ -132,7 +134,7 @@ def read_record(cls: type[Record], stored: Any, where: Any, what: str) -> Record
         if name in stored or (field.default is MISSING and field.default_factory is MISSING)
     }
     check_fields(stored, needed, where, f"{what}.")
-    return cls(**stored)
+    return cls(**stored, **made)
 
 
 def require(holds: bool, where: Any, problem: str) -> None:

@@ -189,6 +189,11 @@ class Workspace:
         return str(self.name) if self._mirror is not None else str(self.path.resolve())
 
     @property
+    def record(self) -> Path:
+        """The file that says what is here."""
+        return self.path / MANIFEST
+
+    @property
     def edges(self) -> Path:
         return self.path / EDGES
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..engine.problem import FeasiblePoint
 from ..errors import InputError, WorkspaceError
-from ..storage.arrays import ArrayWriter, read_array, write_labels
+from ..storage.arrays import ArrayWriter, open_array, read_array, write_labels
 from ..storage.workspace import EDGES, Workspace, building, create_manifest
 from .tiles import Tiling
 
@@ -65,6 +65,8 @@ def read_vector(vector: np.ndarray, tiling: Tiling, what: str, check: Callable[[
 
 def read_stored(group: Path, name: str, tiling: Tiling) -> Stripes:
     """The lines of a vector over edges on disk."""
+    if open_array(group, name, np.float64).shape != (tiling.edges,):
+        raise WorkspaceError(f"{group / name} is damaged: it has not one number for each of {tiling.edges} pairs")
     yield from _stripes(tiling, lambda first, last: read_array(group, name, first, last, np.float64))
 
 
