@@ -105,7 +105,8 @@ class OnDisk:
         if self.given.extras is None:
             return True
         wanted = self._wanted(self._with_marks())
-        changed = {name: wanted["options"][name] for name in self.family.free}
+        # What an earlier release did not ask for is taken as it is given now.
+        changed = {n: v for n, v in wanted["options"].items() if n in self.family.free or n not in held["options"]}
         if {**held, "options": {**held["options"], **changed}} != wanted:
             raise WorkspaceError(difference(self.family, self.workspace, held, wanted))
         if held != wanted:
