@@ -4,6 +4,7 @@ An oracle hands out tasks, each of which returns a block of rows when called. Th
 asked measures them. Tasks run side by side, so what they call must allow that.
 """
 
+import hashlib
 import mmap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class Oracle:
         How many draws of an incomplete oracle make a pass.
     variables : int or None
         How many variables the rows are over, where that is known.
+    fingerprint : () -> str, or None
+        Recognises the same rows later, where they are a table. It reads all of them.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Oracle:
     check: Tasks | None = None
     draws: int = 1
     variables: int | None = None
+    fingerprint: Callable[[], str] | None = None
 
 
 def read_oracle(oracle: Any) -> Oracle:
@@ -131,6 +135,16 @@ class Table:
         key = np.arange(first, last, dtype=np.uint64) if keyed else None
         return Rows(start, index, coefficient, rhs, equality, key)
 
+    def fingerprint(self) -> str:
+        """Recognises the same numbers later, however they are held."""
+        total = hashlib.blake2b(digest_size=16)
+        for part in self.parts():
+            rows = self.read(*part, keyed=False)
+            entries = np.diff(rows.start), rows.edges.astype(np.int64), rows.coefficient, rows.rhs, rows.equality
+            for values in entries:
+                total.update(np.ascontiguousarray(values).tobytes())
+        return total.hexdigest()
+
     def parts(self) -> list[tuple[int, int]]:
         return [(first, min(first + self.stride, self.count)) for first in range(0, self.count, self.stride)]
 
@@ -209,7 +223,8 @@ def explicit(A: Any, b: Any, *, equality: Any = False) -> Oracle:
         Which rows are equations.
     """
     table = read_table(A, b, equality)
-    return Oracle(f"explicit, {table.count} rows", _scan(table), variables=table.variables)
+    name = f"explicit, {table.count} rows"
+    return Oracle(name, _scan(table), variables=table.variables, fingerprint=table.fingerprint)
 
 
 def _scan(table: Table) -> Tasks:
@@ -237,6 +252,7 @@ def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int
         check=_scan(table),
         draws=max(1, -(-table.count // count)),
         variables=table.variables,
+        fingerprint=table.fingerprint,
     )
 
 

@@ -121,7 +121,8 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
         check_tol(tol)
         with place.locked():
             held = place.manifest["problem"]
-            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}})
+            # What was reached may not be enough now.
+            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}}, status="running")
     return run(family, Given(workspace, None), place.manifest["problem"]["options"], Limits(**limits))
 
 

@@ -98,7 +98,8 @@ class _Check:
 
     def _violation_of(self, program: CycleProgram, y: Vector) -> float:
         """Largest violation of a row at the iterate."""
-        return self._measure(program, y, (self.workspace.generation, "y"))[1]
+        _, listed, unlisted = self._measure(program, y, (self.workspace.generation, "y"))
+        return max(listed, unlisted)
 
     def _check_point(self, listed: CycleProgram, point: Vector, scale: float) -> dict[str, float]:
         workspace = self.workspace
@@ -108,7 +109,8 @@ class _Check:
         if len(more):
             point = Vector.of(point.whole[: listed.size])
         below = max((0.0, *(float(-part.min()) for _, part in point.spans())))
-        least, violation = self._measure(listed, point, (workspace.feasible, "x"))
+        # Unlisted pairs are not violated here: they have whatever length their distance leaves, and pay for it.
+        least, violation, _ = self._measure(listed, point, (workspace.feasible, "x"))
         violation = max(below, violation)
         require(
             workspace,
@@ -143,8 +145,8 @@ class _Check:
         again.close()
         return drift
 
-    def _measure(self, program: CycleProgram, point: Vector, address: Any) -> tuple[float, float]:
-        """Objective and largest violation of a row at max(point, 0), by a complete search.
+    def _measure(self, program: CycleProgram, point: Vector, address: Any) -> tuple[float, float, float]:
+        """Objective, and largest violation of listed and of unlisted pairs, at max(point, 0), by a complete search.
 
         In a complete graph the unlisted pairs follow from the listed ones: each pays what its distance asks for.
         """
@@ -161,7 +163,7 @@ class _Check:
             batches = engine.find(frozen, all_sources(program.graph), rules=rules, tick=lambda: True, stop=stop)
             unlisted = _Unlisted(program, batches)
             _, worst, _ = look(program, point, unlisted.taken_out(), 0, closed)
-        return program.value(point) + unlisted.price, max(worst, unlisted.worst)
+        return program.value(point) + unlisted.price, worst, unlisted.worst
 
 
 class _Unlisted:

@@ -52,8 +52,8 @@ class Memory:
         if self.family.finish is not None:
             made = self.family.finish(self.data, state, self.options, status == "interrupted")
         x, bound = made.pop("x"), problem.bound(state)
-        if certificate is not None and status == "converged":
-            bound = certificate.lower_bound
+        if state.history and not self.session.monitor.stop[0]:  # else perhaps in the middle of an iteration
+            bound = state.history[-1]["lower_bound"]
         violation = certificate.violation if certificate else math.inf
         return Result(
             problem=self.family.name,
@@ -106,11 +106,12 @@ class OnDisk:
         if self.given.extras is None:
             return True
         wanted = self._wanted(self._with_marks())
-        changed = {name: wanted["options"][name] for name in self.family.free}
+        # What an earlier release did not ask for is taken as it is given now.
+        changed = {n: v for n, v in wanted["options"].items() if n in self.family.free or n not in held["options"]}
         if {**held, "options": {**held["options"], **changed}} != wanted:
             raise WorkspaceError(difference(self.family, self.workspace, held, wanted))
         if held != wanted:
-            self.workspace.commit(problem=wanted)
+            self.workspace.commit(problem=wanted, status="running")  # what was reached may not be enough now
         return True
 
     def _with_marks(self) -> Options:

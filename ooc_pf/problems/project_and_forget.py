@@ -100,6 +100,8 @@ def project_and_forget(
     inner = None if interior is None else read_point("interior", interior, objective)
     options = {"tol": tol, "forget": forget, "oracle": source.name, "objective": objective.name}
     options |= {"seed": seed, "interior": None if inner is None else digest(inner)}
+    if workspace is not None:
+        options["rows"] = source.fingerprint() if source.fingerprint is not None else None
 
     def make(session: Session) -> RowSchedule:
         scanner = Scanner(session.threads, objective.domain, inner)
