@@ -183,8 +183,11 @@ def verify(
         if place.manifest["problem"] is None:
             if place.edges.exists():
                 load_edges(place, Pool())
+                place.check_groups()
             return found
-        return found | family_of(place).verify(place, oracle=oracle, workers=workers, memory=memory)
+        found |= family_of(place).verify(place, oracle=oracle, workers=workers, memory=memory)
+        place.check_groups()
+        return found
 
     return _steadily(workspace, check)
 

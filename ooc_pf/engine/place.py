@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import WorkspaceError
 from ..storage.arrays import read_array, read_labels
-from ..storage.files import flush, remove
+from ..storage.files import remove
 from ..storage.records import read_record
 from ..storage.vectors import Vector, write_vector
 from ..storage.workspace import Workspace
@@ -130,9 +130,11 @@ class OnDisk:
         store = self.family.new_store(program, self.session.budget, pool)
         group = workspace.feasible
         self._written = None if group is None else self.family.load_feasible(program, group, pool)
+        rows = self.family.load_rows(store, point, workspace.generation / "rows")
+        workspace.check_groups()
         return State(
             point=point,
-            rows=self.family.load_rows(store, point, workspace.generation / "rows"),
+            rows=rows,
             plan=self.family.load_plan(workspace),
             pool=pool,
             iteration=manifest["iteration"],
@@ -144,8 +146,8 @@ class OnDisk:
     def _commit_start(self, program: Any, problem: AnyProblem) -> None:
         """Write the first generation."""
         state = first_state(self.family, program, self.options, self.session)
-        flush(self.workspace.graph)
         self.workspace.commit(
+            new_graph=True,
             write_generation=lambda group: self.family.write(group, state),
             problem=self._wanted(self.options),
             status="running",
