@@ -260,6 +260,7 @@ def digest_group(group: Path) -> str:
             path = Path(folder, name)
             if name != of_array and path.parent.name != "c":
                 continue
+            check_own(path, directory=False)
             with open(path, "rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(0 if name == METADATA else max(0, size - CHECKSUM))

@@ -360,7 +360,14 @@ class Workspace:
         if record is not None:
             changes["history_bytes"] = self._append_history(record)
         manifest = sealed({**self.manifest, **changes}, self._history_bytes(changes))
-        replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
+        try:
+            text = json.dumps(manifest, indent=1, allow_nan=False)
+        except ValueError as error:
+            raise WorkspaceError(
+                f"{self.name}: the run came to numbers that are not finite ({error}); the workspace is as it was after "
+                "its last iteration. Rescale the values, or `ooc-pf verify` it if they are of ordinary size"
+            ) from error
+        replace_file(self.path / MANIFEST, text)
         self.manifest = manifest
 
     def _history_bytes(self, changes: dict[str, Any] | None = None) -> bytes:
