@@ -173,15 +173,18 @@ def verify(
         What was recomputed.
     """
     from .cycles.inputs import load_edges
+    from .engine.check import check_history
     from .storage.vectors import Pool
 
     def check(place: "Workspace") -> dict[str, Any]:
-        found = {"status": place.manifest["status"]}
         if place.manifest["problem"] is None:
             if place.edges.exists():
                 load_edges(place, Pool())
-            return found
-        return found | family_of(place).verify(place, oracle=oracle, workers=workers, memory=memory)
+            raise WorkspaceError(f"{place.name} has not been solved, so there is nothing to verify")
+        family = family_of(place)
+        check_history(place, answers=family.finish is not None)
+        found = family.verify(place, oracle=oracle, workers=workers, memory=memory)
+        return {"status": place.manifest["status"], **found}
 
     return _steadily(workspace, check)
 

@@ -19,7 +19,7 @@ from ..engine.store import ConstraintStore, read_blocks
 from ..engine.sweeps import Iterate
 from ..errors import InputError
 from ..objectives import Objective
-from ..storage.arrays import open_array, write_array
+from ..storage.arrays import open_array
 from ..storage.memory import Budget, parse_memory, refuse_below
 from ..storage.vectors import Pool, Vector, check_vector, flat, read_vector, write_vector
 from ..storage.workspace import Workspace, building, create_manifest
@@ -27,6 +27,7 @@ from . import settings
 from .check import verify_general
 from .program import RowProgram
 from .schedule import RowPlan, RowState
+from .stored import write_objective
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class GeneralFamily:
 
     def lay_out(self, data: Request, options: Options, session: Session) -> Request:
         assert session.workspace is not None
-        write_array(session.workspace.graph, "start", data.program.objective.start)
+        write_objective(session.workspace.graph, data.program.objective)
         return data
 
     def load(self, data: Request, options: Options, session: Session) -> Request:
