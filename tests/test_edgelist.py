@@ -23,7 +23,10 @@ from pyarrow import csv, parquet
 from ooc_pf.edgelist import convert as edgelist
 from ooc_pf.edgelist import merge as edgesort
 from ooc_pf.edgelist import text as edgetext
-from ooc_pf.edgelist.convert import convert, describe
+from ooc_pf.edgelist.convert import convert
+from ooc_pf.edgelist.describe import describe
+from ooc_pf.edgelist.fields import BLANKS, PLAIN_INTEGER
+from ooc_pf.edgelist.layout import Asked
 from ooc_pf.storage.arrays import read_labels
 from tests.edgefiles import edges_of, read, refused, write
 
@@ -49,13 +52,12 @@ NAMES = {("ann", "bob"): 1.0, ("bob", "cid"): 1.0}
         "1,2,0.5\n# note, with, commas\n   # indented, note, 7\n\n30,2,1.5,extra\n",
         "1 2 +0.5\n30 2 15e-1\n",
         "\ufeff1 2 .5\n30 2 1.5\n",
-        "01 2 0.5\n+30 2 1.5\n",
         "# größe\n1 2 0.5\n30 2 1.5\n".encode("latin-1"),
         gzip.compress(b"1 2 0.5\n") + gzip.compress(b"30 2 1.5\n"),
     ],
 )
 def test_text_variants_read_the_same(tmp_path, content):
-    source = edgetext.TextSource(write(tmp_path / "links.txt", content), None, "distance", False, 1 << 20)
+    source = edgetext.TextSource(write(tmp_path / "links.txt", content), Asked(), "distance", False, 1 << 20)
     rows = pa.concat_tables(source.tables()).select(["a", "b", "value"])
     assert rows.to_pydict() == {"a": [1, 30], "b": [2, 2], "value": [0.5, 1.5]}
 
@@ -65,7 +67,7 @@ def test_text_variants_read_the_same(tmp_path, content):
 )
 def test_usual_header_of_two_columns(tmp_path, header):
     row = "1,2" if "," in header else "1 2"
-    source = edgetext.TextSource(write(tmp_path / "a.txt", f"{header}\n{row}\n"), None, "distance", False, 1 << 20)
+    source = edgetext.TextSource(write(tmp_path / "a.txt", f"{header}\n{row}\n"), Asked(), "distance", False, 1 << 20)
     assert [table.to_pylist() for table in source.tables()] == [[{"a": 1, "b": 2, "value": 1.0, "position": 2}]]
 
 
@@ -226,9 +228,10 @@ def edge_files(draw):
     for a, b, value in rows:
         lines += draw(st.lists(st.sampled_from(["", "  ", "# x, y", " % 1 2 3"]), max_size=1))
         separator = draw(blank) + "," + draw(blank) if comma else draw(st.sampled_from([" ", "\t", "   "]))
-        lines.append(draw(blank) + separator.join([str(a), str(b), repr(value)]) + draw(blank))
+        indent = draw(st.sampled_from(["", " "]))  # a tab at the beginning follows an empty field
+        lines.append(indent + separator.join([str(a), str(b), repr(value)]) + draw(blank))
     spelled = [str(label) for row in rows for label in row[:2]]
-    kind = int if all(edgetext.INTEGER.fullmatch(label.encode()) for label in spelled) else str
+    kind = int if all(PLAIN_INTEGER.fullmatch(label.encode()) for label in spelled) else str
     return [(kind(a), kind(b), value) for a, b, value in rows], draw(st.sampled_from(["\n", "\r\n"])).join(lines)
 
 
@@ -272,7 +275,8 @@ def test_fast_and_exact_parser_agree(lines, comma, text_labels, positions):
     source = object.__new__(edgetext.TextSource)
     source.path, source.value, source.skip_bad, source.bad = Path("x"), "weight", False, 0
     source.text_labels, source.has_value = text_labels, len(positions) == 3
-    source.layout = edgetext.Layout("x", comma, positions)
+    source.layout = edgetext.Layout("x", b"," if comma else BLANKS, positions)
+    source.positions, source.extra, source.delimiter = positions, 0, "comma"
     fast = source._parse_block(1, block)
     if fast is not None:
         exact = [row for table in source._parse_lines(1, block) for row in table.to_pylist()]
@@ -331,7 +335,8 @@ def test_describe_and_progress(tmp_path, capsys):
     _, report = read(tmp_path, content, bad_lines="skip")
     assert capsys.readouterr() == ("", "")
     assert describe(report).splitlines() == [
-        "links.txt: text separated by spaces or tabs, 4 rows",
+        "links.txt: text separated by spaces or tabs, no header, 4 rows",
+        "  nodes column 1 and column 2, distance column 3",
         "  1 bad lines skipped",
         "  1 self loops dropped",
         "  1 repeated rows merged (mean)",
