@@ -145,6 +145,8 @@ def _add_export(add: AddCommand) -> None:
     sub.add_argument("target", metavar="FILE")
     sub.add_argument("--format", choices=FORMATS)
     sub.add_argument("--clusters", action="store_true", help="write the cluster of each node instead of the edges")
+    text = "fail, and write nothing, if the run has not converged"
+    sub.add_argument("--require-converged", action="store_true", help=text)
     sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
 
 
@@ -232,11 +234,15 @@ def _report(args: Args) -> int:
 
 
 def _export(args: Args) -> int:
-    from .export import export
+    from .export import write_answer
 
-    rows = export(args.workspace, args.target, format=args.format, clusters=args.clusters, memory=args.memory)
+    options = (args.format, args.clusters, args.memory, args.require_converged)
+    done = write_answer(args.workspace, args.target, *options)
+    if done.note:
+        print(f"note: {done.note}", file=sys.stderr)
     what = "nodes" if args.clusters else "edges"
-    _say(args, {"file": args.target, what: rows}, f"wrote {rows} {what} to {args.target}")
+    facts = {"file": args.target, what: done.rows, "status": done.status}
+    _say(args, facts, f"wrote {done.rows} {what} to {args.target}")
     return 0
 
 
