@@ -120,7 +120,7 @@ class Objective:
             return Curvature(np.diag(self.inverse), dense=self.inverse)
         if self.own is not None:
             # No second derivative is given; a step of this size loses half of the digits, enough for a direction.
-            small = 1e-6 * (1.0 + np.abs(y))
+            small = 1e-6 * np.maximum(np.abs(y), np.abs(self.start).max(initial=0.0) or 1.0)
             return Curvature((self.point(y + small) - self.point(y - small)) / (2.0 * small))
         taken = self.absorbed(y)
         slope = bregman.find_slope(self.code, y - taken, *self.parameters, self.power)

@@ -22,7 +22,8 @@ from .errors import InputError
 from .kernels.paths import UNLIMITED
 from .storage.vectors import Vector
 
-TABLE_ENTRIES = 1 << 17  # entries of a table read at a time
+TABLE_ENTRIES = 1 << 17  # shapes the bits: entries of a table read at a time
+CYCLE_ROUNDING = 1e-15  # of the longest edge: smaller violations of a cycle are rounding
 Task = Callable[[], Rows]
 Tasks = Callable[[np.ndarray, np.random.Generator], Iterable[Task]]
 
@@ -289,7 +290,8 @@ def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_path
         frozen = Frozen(net, Vector.of(x), limit=lambda lengths: lengths)
         engine.lay_out(frozen)
         # Whoever runs the tasks asks between them whether to go on.
-        rules, stop = SearchRules(hops=UNLIMITED, keep_paths=keep_paths, slack=1e-15), np.zeros(1, np.uint8)
+        slack, stop = CYCLE_ROUNDING * float(np.abs(x).max(initial=0.0)), np.zeros(1, np.uint8)
+        rules = SearchRules(hops=UNLIMITED, keep_paths=keep_paths, slack=slack)
         found: list[Task] = [
             lambda block=block: _cycle_rows(engine.search_block(frozen, block, rules=rules, stop=stop).rows)
             for block in cut(all_sources(net), settings.BLOCK_SOURCES)

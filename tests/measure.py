@@ -17,7 +17,7 @@ import numpy as np
 
 import ooc_pf as pf
 from ooc_pf.storage.workspace import create_workspace
-from tests.conftest import communities
+from tests.gallery import communities
 
 SOLVERS = {
     "clustering": partial(pf.correlation_clustering, external=True),

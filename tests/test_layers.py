@@ -95,3 +95,10 @@ def test_only_the_command_line_prints():
         calls = [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Call)]
         prints = [n for n in calls if isinstance(n.func, ast.Name) and n.func.id == "print"]
         assert not prints or parts in (("commands", "cli"), ("engine", "monitor")), f"{file} prints"
+
+
+def test_the_textbook_twins_import_nothing_of_the_package():
+    files = sorted((PACKAGE.parent / "tests" / "naive").glob("*.py"))
+    assert len(files) > 5
+    for file in files:
+        assert not {"ooc_pf", "tests"} & {library for _, library in imports(file, ("naive", file.stem))}, file

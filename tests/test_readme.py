@@ -5,15 +5,18 @@ import runpy
 import shlex
 from pathlib import Path
 
+import pytest
+
 from ooc_pf.commands.cli import main
-from tests import naive
+from tests.gallery import random_graph
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch, rng, capsys):
     monkeypatch.chdir(tmp_path)
-    u, v = naive.random_graph(rng, 30, 120)
+    u, v = random_graph(rng, 30, 120)
     weights = rng.normal(0.3, 1.0, len(u))
     for name, values in (("links.txt", abs(weights)), ("votes.txt", weights)):
         lines = [f"{a} {b} {w:.6f}" for a, b, w in zip(u, v, values, strict=True)]

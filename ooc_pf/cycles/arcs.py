@@ -6,10 +6,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ..kernels import paths, queue
+from ..kernels.lengths import set_lengths
 from ..storage.vectors import Pool
+from . import settings
 from .graph import Graph
 
-_ROW_BUFFER, _ENTRY_BUFFER = 1 << 14, 1 << 17
+# Rows and entries that a worker holds before it hands them over; costs time and memory only.
 
 
 class Arcs:
@@ -65,7 +67,7 @@ class Arcs:
         for page in range(self.pages):
             arcs = self.page(page)
             self._expect(page + 1)
-            paths.set_lengths(self.start, page, x(arcs["edge"]), arcs, self.shortest)
+            set_lengths(self.start, page, x(arcs["edge"]), arcs, self.shortest)
             if self.whole is None:
                 self._store(page, arcs)
 
@@ -86,7 +88,7 @@ class Scratch:
     def __init__(self, nodes: int, slots: int | None = None):
         self.labels = queue.make_labels(nodes)
         self._order = np.empty(0, np.int64)
-        self._make_rows(_ROW_BUFFER, _ENTRY_BUFFER)
+        self._make_rows(settings.ROW_BUFFER, settings.ENTRY_BUFFER)
         self._slots = slots
         self._buffer = np.empty(0 if slots is None else slots << paths.PAGE_SHIFT, paths.ARC)
 

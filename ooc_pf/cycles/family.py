@@ -19,7 +19,7 @@ from ..storage.vectors import Pool, Vector, flat, read_vector, write_vector
 from ..storage.workspace import Workspace, create_workspace
 from . import settings as numbers
 from .budget import share_out
-from .check import verify_cycles
+from .check import CheckAnswer, verify_cycles
 from .disk_layout import build_external_graph
 from .graph import Graph
 from .inputs import Edges, load_edges, read_edges, read_weights
@@ -70,6 +70,8 @@ class CycleFamily:
         How its oracle goes about it in memory, or laid out for disk; None: that cannot be.
     finish, fields
         As `engine.family.Family` has them.
+    check_answer : function or None
+        Recomputes what ``finish`` made, for `verify`.
     """
 
     name: str
@@ -77,6 +79,7 @@ class CycleFamily:
     program: Callable[[Options], MakeProgram]
     settings: Callable[[Options, bool], Settings | None]
     finish: Callable[[CycleData, CycleState, Options, bool], dict[str, Any]] | None = None
+    check_answer: CheckAnswer | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
     keyed = None
@@ -231,4 +234,6 @@ class CycleFamily:
 
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
         make = self.program(workspace.manifest["problem"]["options"])
-        return verify_cycles(workspace, make, oracle=oracle, workers=workers, memory=memory)
+        return verify_cycles(
+            workspace, make, oracle=oracle, workers=workers, memory=memory, check_answer=self.check_answer
+        )

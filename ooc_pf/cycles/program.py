@@ -73,6 +73,8 @@ class CycleProgram:
         The size violations are judged by.
     magnitude : float
         The size of the numbers, which rounding goes by.
+    worth : float
+        The size of what the objective is a sum of.
     pairs : Pairs or None
         Of a complete graph.
     step : float or None
@@ -90,6 +92,7 @@ class CycleProgram:
     offset: float = 0.0
     scale: float = 1.0
     magnitude: float = 1.0
+    worth: float = 0.0
     pairs: Pairs | None = None
     step: float | None = None
 
@@ -111,7 +114,7 @@ class CycleProgram:
     @property
     def slack(self) -> float:
         """Violations below this are rounding."""
-        return settings.ROUNDING * max(1.0, self.magnitude)
+        return settings.ROUNDING * self.magnitude
 
     @property
     def beyond(self) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.certificate import Certificate
+from ..engine.certificate import NEGLIGIBLE, Certificate
 from ..engine.monitor import Monitor
 from ..engine.problem import Pass, State, Swept, Turn
 from ..engine.rows import Rows
@@ -198,7 +198,8 @@ class CycleSchedule:
         if len(found.pairs):
             point = Vector.of(np.concatenate((point.whole, iterate.program.within(found.reach))))
         value = iterate.program.value(point)
-        certificate = Certificate(value, self.bound(state), worst, self.program.scale)
+        bound, program = self.bound(state), self.program
+        certificate = Certificate(value, bound, worst, program.scale, worth=program.worth)
         return CyclePass(len(rows), worst, rows, found.relaxed, certificate, point, cut)
 
     def _address(self) -> Any:
@@ -279,7 +280,7 @@ class CycleSchedule:
             cold = self.cold(worst)
             again = self.revisits and not len(hottest(state.point.heat, cold, 1))
             return CyclePlan(CERTIFY if again else self.names[-1], last=worst, cold=cold)
-        pays = worst > 0.0 and turn.after - began > stage.pays * max(1.0, abs(turn.after))
+        pays = worst > 0.0 and turn.after - began > stage.pays * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
         return CyclePlan(stage.name if pays else self.names[self.names.index(stage.name) + 1], last=worst)
 
     def _pass_goes_on(self, state: CycleState, stage: Stage) -> bool:

@@ -1,12 +1,12 @@
 """Find violated cycles: one frozen point, blocks of sources, bounded searches in threads.
 
-`igraph_oracle` is the second, independent engine. Both say the same of every edge; where shortest paths tie they may
+`search_igraph` is the second, independent engine. Both say the same of every edge; where shortest paths tie they may
 name different ones.
 """
 
 import itertools
 import queue
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,14 +18,10 @@ from ..engine.rows import Rows
 from ..errors import SearchStopped
 from ..kernels import pairs, paths, trees
 from ..storage.vectors import Pool, Vector
+from . import settings
 from .arcs import Arcs, Scratch
+from .found import NO_PAIRS, Found, pair_number
 from .graph import Graph
-from .settings import BATCH_PAIRS
-
-BLOCK_SOURCES = 32
-BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14
-TASKS_EACH = 16  # for each worker, of a batch
-NO_PAIRS = np.empty((0, 2), np.int32)
 
 
 @dataclass(frozen=True)
@@ -78,79 +74,6 @@ class SearchRules:
     slack: float
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a search from some sources found.
-
-    Attributes
-    ----------
-    rows : Rows
-        Violated rows; ``violation`` tells by how much.
-    peak : float64[sources]
-        The largest violation from each source, in the order they were searched.
-    edge, reach : int32 array, float64 array
-        The closing edges that were looked at, and ``min(limit, distance)`` of each.
-    pairs : int32[new, 2]
-        Pairs of a complete graph that need a variable. Until they have one, pair k goes by the edge number -1 - k.
-    relaxed : int
-        Arcs looked at.
-    """
-
-    rows: Rows
-    violation: np.ndarray
-    peak: np.ndarray
-    edge: np.ndarray
-    reach: np.ndarray
-    pairs: np.ndarray
-    relaxed: int
-
-    @classmethod
-    def join(cls, parts: Sequence["Found"]) -> "Found":
-        if not parts:
-            return cls(Rows.empty(), np.empty(0), np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)
-        before = np.cumsum([0, *(len(part.pairs) for part in parts)])
-        rows = [Rows(part.rows.start, _behind(part.rows.edges, k)) for part, k in zip(parts, before)]
-        return cls(
-            Rows.join(rows),
-            np.concatenate([part.violation for part in parts]),
-            np.concatenate([part.peak for part in parts]),
-            np.concatenate([_behind(part.edge, k) for part, k in zip(parts, before)]),
-            np.concatenate([part.reach for part in parts]),
-            np.concatenate([part.pairs for part in parts]),
-            sum(part.relaxed for part in parts),
-        )
-
-    def worst_rows(self, count: int) -> "Found":
-        """The same with so many of its rows at most, the most violated ones, and of the new pairs those in them.
-
-        Nothing must be here about closing edges but the new pairs.
-        """
-        if len(self.rows) <= count:
-            return self
-        keep = np.zeros(len(self.rows), bool)
-        keep[np.argsort(-self.violation, kind="stable")[:count]] = True
-        rows = self.rows.select(keep)
-        edges, new, wanted = rows.edges.copy(), rows.edges < 0, np.zeros(len(self.pairs), bool)
-        wanted[-1 - edges[new]] = True
-        edges[new] = -np.cumsum(wanted)[-1 - edges[new]]
-        return replace(self, rows=Rows(rows.start, edges), violation=self.violation[keep], pairs=self.pairs[wanted],
-                       edge=-1 - np.arange(wanted.sum(), dtype=np.int32), reach=self.reach[wanted])  # fmt: skip
-
-    def numbered(self, edges: int) -> "Found":
-        """The same, with the new pairs numbered as edges from ``edges`` on."""
-        rows = Rows(self.rows.start, _numbered(self.rows.edges, edges))
-        return replace(self, rows=rows, edge=_numbered(self.edge, edges))
-
-
-def _behind(edge: np.ndarray, before: int) -> np.ndarray:
-    """Edge numbers in which the new pairs come after ``before`` others."""
-    return edge if before == 0 else np.where(edge < 0, edge - np.int32(before), edge)
-
-
-def _numbered(edge: np.ndarray, edges: int) -> np.ndarray:
-    return np.where(edge < 0, np.int32(edges - 1) - edge, edge)
-
-
 # Which sources to search from: their places in ``graph.sources``.
 Places = range | np.ndarray
 
@@ -167,21 +90,23 @@ def cut(places: Places, size: int) -> list[Places]:
 
 def count_blocks(places: Places) -> int:
     """How many blocks, the tasks of workers, the places make."""
-    return -(-len(places) // BLOCK_SOURCES)
+    return -(-len(places) // settings.BLOCK_SOURCES)
 
 
 def batches(frozen: Frozen, places: Places) -> list[Places]:
     """Places whose results are handed over together: some blocks, fewer where they may find many rows."""
     if frozen.known is not None:
-        blocks = min(max(2, BATCH_PAIRS // (BLOCK_SOURCES * frozen.graph.nodes)), BATCH_BLOCKS)
-        return cut(places, blocks * BLOCK_SOURCES)
+        blocks = min(
+            max(2, settings.BATCH_PAIRS // (settings.BLOCK_SOURCES * frozen.graph.nodes)), settings.BATCH_BLOCKS
+        )
+        return cut(places, blocks * settings.BLOCK_SOURCES)
     at = np.asarray(places, np.int64)
     before = np.cumsum(frozen.graph.closer_start[at + 1] - frozen.graph.closer_start[at])
     ends, end = [0], 0
     while end < len(at):
-        most = (before[end - 1] if end else 0) + BATCH_CLOSERS
-        blocks = (int(np.searchsorted(before, most, side="right")) - end) // BLOCK_SOURCES
-        end += min(max(1, blocks), BATCH_BLOCKS) * BLOCK_SOURCES
+        most = (before[end - 1] if end else 0) + settings.BATCH_CLOSERS
+        blocks = (int(np.searchsorted(before, most, side="right")) - end) // settings.BLOCK_SOURCES
+        end += min(max(1, blocks), settings.BATCH_BLOCKS) * settings.BLOCK_SOURCES
         ends.append(end)
     return [places[a:b] for a, b in itertools.pairwise(ends)]
 
@@ -197,6 +122,7 @@ class Block:
 
     @classmethod
     def read(cls, graph: Graph, places: Places) -> "Block":
+        """The sources at ``places``."""
         at = np.asarray(places)
         first, last = graph.closer_start[at], graph.closer_start[at + 1]
         start = np.concatenate(([0], np.cumsum(last - first)))
@@ -218,6 +144,7 @@ class Block:
 
 
 def _joined(vector: Vector, spans: list[tuple[int, int]]) -> np.ndarray:
+    """The values of some spans of a vector, one behind the other."""
     return np.concatenate([np.empty(0, vector.dtype), *(vector.read(int(a), int(b)) for a, b in spans)])
 
 
@@ -239,8 +166,14 @@ class NumbaOracle:
         Pages of arcs that each worker may hold, which then come from the files of ``pages``; None: arcs are whole.
     """
 
-    def __init__(self, graph: Graph, pool: Executor | None, workers: int, slots: int | None = None,
-                 pages: Pool | None = None):  # fmt: skip
+    def __init__(
+        self,
+        graph: Graph,
+        pool: Executor | None,
+        workers: int,
+        slots: int | None = None,
+        pages: Pool | None = None,
+    ):
         self._pool = pool
         self._pages = None if slots is None else pages
         self._arcs: Arcs | None = None
@@ -270,9 +203,9 @@ class NumbaOracle:
             return [self.search_block(frozen, block, rules=rules, stop=stop) if tick() else None for block in blocks]
 
         for part in batches(frozen, places):
-            blocks = cut(part, BLOCK_SOURCES)
+            blocks = cut(part, settings.BLOCK_SOURCES)
             # A task for each block would keep dask busy where searches are short; a few for each worker balance well.
-            several = -(-len(blocks) // (TASKS_EACH * len(self._all_scratch)))
+            several = -(-len(blocks) // (settings.TASKS_EACH * len(self._all_scratch)))
             tasks = [tuple(blocks[at : at + several]) for at in range(0, len(blocks), several)]
             yield join_or_stop([found for task in run_tasks(self._pool, search, tasks) for found in task])
 
@@ -289,8 +222,9 @@ class NumbaOracle:
         finally:
             self._scratch.put(scratch)
 
-    def find_by_trees(self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float,
-                      tick: Callable[[], bool]) -> Found:  # fmt: skip
+    def find_by_trees(
+        self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float, tick: Callable[[], bool]
+    ) -> Found:
         """Violated cycles through a shortest-path tree from each root, the best one for each closing edge."""
         graph = frozen.graph
         self.lay_out(frozen)
@@ -313,7 +247,7 @@ class NumbaOracle:
         if None in relaxed:
             raise SearchStopped
         x = np.maximum(frozen.y.whole, 0.0)
-        spans = np.array_split(np.arange(graph.closers), 16)
+        spans = np.array_split(np.arange(graph.closers), settings.TREE_PARTS)
         near = np.repeat(graph.sources, np.diff(graph.closer_start))
         calls = [(graph, x, limit, near, forest, slack, span[0], span[-1] + 1) for span in spans if len(span)]
         found = Found.join(run_tasks(self._pool, _climb, calls))
@@ -362,15 +296,16 @@ class NumbaOracle:
             room = len(scratch.rows.end)
             ends, reach = np.empty((room, 2), np.int32), np.empty(room)
             found = pairs.PairRows(ends, reach, scratch.rows.end, scratch.rows.entries)
+            arcs = self._arcs.start, self._arcs.whole
+            radius = frozen.beyond - rules.slack
             done, count, used, relaxed = pairs.discover(
-                block.sources, done, frozen.beyond - rules.slack, most, known, self._arcs.start, self._arcs.whole,
-                scratch.labels, found,
-            )  # fmt: skip
+                block.sources, done, radius, most, known, *arcs, scratch.labels, found
+            )
             if done < len(block.sources) and count == 0:
                 scratch.grow_rows()
             start = np.concatenate(([0], found.end[:count]))
             rows = Rows(start, found.entries[:used].copy())
-            edge = -1 - np.arange(count, dtype=np.int32)
+            edge = pair_number(np.arange(count, dtype=np.int32))
             gap = frozen.beyond - reach[:count]
             owner = order[np.searchsorted(block.sources, ends[:count, 0], sorter=order)]
             parts.append(Found(rows, gap, block.peak(owner, gap), edge, reach[:count], ends[:count], relaxed))

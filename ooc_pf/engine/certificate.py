@@ -1,7 +1,13 @@
-"""How good a point is: bounds that hold for any duals; and, apart from measuring, the decision to stop."""
+"""How good a point is: bounds that hold for any duals; and, apart from measuring, the decision to stop.
 
+Everything is relative to a size of the data, so that it means the same in any unit.
+"""
+
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
+
+NEGLIGIBLE = 1e-12  # rounding: bounds below this part of the worth of a problem count as zero
 
 
 @dataclass(frozen=True)
@@ -17,9 +23,11 @@ class Certificate:
     violation : float
         Largest violation of a row at the iterate (the feasible point itself violates none).
     scale : float
-        Size of the numbers the violation is judged by, at least 1.
+        Size of the numbers the violation is judged by.
     feasible : bool
         Whether the point is feasible. Where none can be made it is the iterate, and its objective no bound.
+    worth : float
+        Size of what the objective is a sum of, which a bound is negligible against.
     """
 
     objective: float
@@ -27,19 +35,27 @@ class Certificate:
     violation: float
     scale: float = 1.0
     feasible: bool = True
+    worth: float = 0.0
 
     @property
     def gap(self) -> float:
         """Relative gap between the bounds."""
-        return relative_gap(self.objective, self.lower_bound)
+        return relative_gap(self.objective, self.lower_bound, self.worth)
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "gap": self.gap}
 
 
-def relative_gap(upper: float, lower: float) -> float:
-    """|upper - lower| / max(1, |lower|); the objective of a point that is not quite feasible may be below."""
-    return abs(upper - lower) / max(1.0, abs(lower))
+def relative_gap(upper: float, lower: float, worth: float = 0.0) -> float:
+    """|upper - lower| / |lower|; the objective of a point that is not quite feasible may be below.
+
+    A lower bound that is negligible against ``worth`` counts as that small part of it. The gap is infinite where the
+    lower bound is zero and nothing else is known.
+    """
+    difference, size = abs(upper - lower), max(abs(lower), NEGLIGIBLE * worth)
+    if difference == 0.0:
+        return 0.0
+    return difference / size if size > 0.0 else math.inf
 
 
 def converged(certificate: Certificate | None, tol: float) -> bool:

@@ -55,7 +55,9 @@ def iterate(
     found = problem.find(state)
     record = Record(state.iteration + 1, state.plan.stage, found, bound)
     certify(state, found, tol)
-    if not converged(state.certificate, tol):
+    if found.certificate and converged(found.certificate, tol):
+        record.lower_bound = found.certificate.lower_bound
+    else:
         with monitor.timed("sweep"):
             record.added = found.found if found.rows is None else state.rows.append(found.rows)
             record.swept = problem.sweep(state, found)

@@ -51,6 +51,8 @@ class Memory:
         if self.family.finish is not None:
             made = self.family.finish(self.data, state, self.options, status == "interrupted")
         x, bound = made.pop("x"), problem.bound(state)
+        if certificate is not None and status == "converged":
+            bound = certificate.lower_bound
         violation = certificate.violation if certificate else math.inf
         return Result(
             problem=self.family.name,
@@ -58,7 +60,7 @@ class Memory:
             read_x=lambda: self.data.restore(x),
             objective=state.objective,
             lower_bound=bound,
-            gap=relative_gap(state.objective, bound),
+            gap=relative_gap(state.objective, bound, certificate.worth if certificate else 0.0),
             violation=violation,
             status=status,
             n_iter=state.iteration,
@@ -201,7 +203,8 @@ class OnDisk:
             status=status,
             objective=state.objective,
             lower_bound=problem.bound(state),
-            closing=_plain(certificate),
+            # One that is not new is of an earlier iterate, and in the manifest already.
+            closing=None if certificate is state.certificate else _plain(certificate),
         )
 
 
@@ -272,7 +275,7 @@ def open_result(family: Family, workspace: Workspace) -> Result:
         keyed=family.keyed,
         objective=manifest["objective"],
         lower_bound=manifest["lower_bound"],
-        gap=relative_gap(manifest["objective"], manifest["lower_bound"]),
+        gap=relative_gap(manifest["objective"], manifest["lower_bound"], (checked or {}).get("worth", 0.0)),
         violation=violation,
         status=manifest["status"],
         n_iter=manifest["iteration"],

@@ -55,8 +55,16 @@ class Held:
         return self.value
 
 
+def _multipliers(block: "RowBlock") -> Iterable[tuple[int, float]]:
+    """Key and dual of each row that matters, the dual being that of the row as it was given."""
+    assert block.general is not None
+    dual = block.dual * block.general.unit
+    return [(key, z) for key, z in zip(block.key, dual, strict=True) if z]
+
+
 def _increments(block: "RowBlock") -> Iterable[tuple[int, np.ndarray]]:
-    return zip(block.key, np.split(block.coefficient, block.start[1:-1]), strict=True)
+    assert block.general is not None
+    return zip(block.key, np.split(block.general.coefficient, block.start[1:-1]), strict=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -148,7 +156,7 @@ class Result:
 
         blocks = list(self.blocks())
         if self.keyed == "rows":
-            return {int(k): float(z) for block in blocks for k, z in zip(block.key, block.dual, strict=True) if z}
+            return {int(key): float(dual) for block in blocks for key, dual in _multipliers(block)}
         if self.keyed == "sets":
             return {int(k): q for block in blocks for k, q in _increments(block)}
         values = np.concatenate([block.dual for block in blocks]) if blocks else np.empty(0)
@@ -164,7 +172,7 @@ class Result:
             "status": self.status,
             "objective": self.objective,
             "lower_bound": self.lower_bound,
-            "gap": self.gap,
+            "gap": _finite(self.gap),
             "violation": _finite(self.violation),
             "n_iter": self.n_iter,
             "n_active": self.n_active,

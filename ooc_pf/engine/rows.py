@@ -1,17 +1,33 @@
 """Rows of constraints in memory: ragged, over edges or other variables, and packed into blocks with their duals."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import WorkspaceError
 from ..kernels.ragged import general_keys, keep_rows, row_keys
 
-TRAIL = 6  # duals of this many sweeps are at hand for extrapolation
+TRAIL = 6  # duals of this many sweeps are at hand for extrapolation; shapes the bits
 
 CYCLE_FIELDS = ("table", "start", "index", "dual", "key")
-GENERAL_FIELDS = ("coefficient", "rhs", "equality")
-ROW_FIELDS = ("edges", *GENERAL_FIELDS, "key")
+GENERAL_FIELDS = ("coefficient", "rhs", "equality", "unit")
+
+
+class General(NamedTuple):
+    """What general rows have beside their entries: a coefficient each; right-hand side, flag and unit a row."""
+
+    coefficient: np.ndarray
+    rhs: np.ndarray
+    equality: np.ndarray
+    unit: np.ndarray
+
+
+def _general(rows: "Rows | RowBlock") -> General | None:
+    if rows.coefficient is None or rows.rhs is None or rows.equality is None:
+        return None
+    unit = np.ones(len(rows.rhs)) if rows.unit is None else rows.unit
+    return General(rows.coefficient, rows.rhs, rows.equality, unit)
 
 
 @dataclass(frozen=True)
@@ -20,7 +36,7 @@ class Rows:
 
     A cycle has nothing else: the closing edge comes first. A general row ``<a, x> <= rhs`` also has a coefficient an
     entry, and a flag for ``=`` instead of ``<=``; its entries are variables. ``key`` identifies rows whose source
-    numbers them.
+    numbers them. ``unit`` is what a row was multiplied by to bring it to the size of the others; None means 1.
     """
 
     start: np.ndarray
@@ -29,6 +45,7 @@ class Rows:
     rhs: np.ndarray | None = None
     equality: np.ndarray | None = None
     key: np.ndarray | None = None
+    unit: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -39,38 +56,43 @@ class Rows:
 
     @classmethod
     def join(cls, parts: list["Rows"]) -> "Rows":
+        """All rows of the parts, in order."""
         parts = [part for part in parts if len(part)] or parts[:1]
         if not parts:
             return cls.empty()
         length = np.concatenate([np.diff(part.start) for part in parts])
         start = np.concatenate(([0], np.cumsum(length, dtype=np.int64)))
-        return cls(start, *(_joined([getattr(part, name) for part in parts]) for name in ROW_FIELDS))
+        edges = np.concatenate([part.edges for part in parts])
+        return cls(start, edges, **{name: _joined(parts, name) for name in (*GENERAL_FIELDS, "key")})
 
     def select(self, keep: np.ndarray) -> "Rows":
+        """The rows marked in ``keep``, bool[rows]."""
         start, edges = keep_rows(self.start, self.edges, keep)
         coefficient = None if self.coefficient is None else keep_rows(self.start, self.coefficient, keep)[1]
-        rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key))
+        rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key, self.unit))
         return Rows(start, edges, coefficient, *rest)
 
     def span(self, first: int, last: int) -> "Rows":
         """Rows ``first`` to ``last``, as views."""
         entries = slice(self.start[first], self.start[last])
         coefficient = None if self.coefficient is None else self.coefficient[entries]
-        rest = (None if each is None else each[first:last] for each in (self.rhs, self.equality, self.key))
+        rest = (None if each is None else each[first:last] for each in (self.rhs, self.equality, self.key, self.unit))
         return Rows(self.start[first : last + 1] - self.start[first], self.edges[entries], coefficient, *rest)
 
     def keys(self) -> np.ndarray:
         """What identifies each row: its source's number, or else its content."""
         if self.key is not None:
             return self.key
-        if self.coefficient is None:
+        general = _general(self)
+        if general is None:
             return row_keys(self.start, self.edges)
-        bits = (values.astype(np.float64).view(np.uint64) for values in (self.coefficient, self.rhs))
-        return general_keys(self.start, self.edges, *bits, self.equality)
+        coefficient, rhs = (values.astype(np.float64).view(np.uint64) for values in general[:2])
+        return general_keys(self.start, self.edges, coefficient, rhs, general.equality)
 
 
-def _joined(parts: list[np.ndarray | None]) -> np.ndarray | None:
-    return None if any(part is None for part in parts) else np.concatenate(parts)
+def _joined(parts: list["Rows"], name: str) -> np.ndarray | None:
+    values = [getattr(part, name) for part in parts]
+    return None if any(value is None for value in values) else np.concatenate(values)
 
 
 @dataclass(frozen=True)
@@ -78,7 +100,7 @@ class RowBlock:
     """Rows over the edges ``table[index]``, with a dual and an identifying key each.
 
     Only ``dual`` and ``trail``, the duals of recent sweeps, change in most problems; the trail is not part of the
-    stored state. The last three fields are those of general rows. A general row without entries is one whose dual
+    stored state. The last four fields are those of general rows. A general row without entries is one whose dual
     alone was kept.
     """
 
@@ -91,6 +113,7 @@ class RowBlock:
     coefficient: np.ndarray | None = None
     rhs: np.ndarray | None = None
     equality: np.ndarray | None = None
+    unit: np.ndarray | None = None
 
     DTYPES = {  # noqa: RUF012
         "table": np.int32,
@@ -102,18 +125,28 @@ class RowBlock:
         "coefficient": np.float64,
         "rhs": np.float64,
         "equality": np.bool_,
+        "unit": np.float64,
     }
 
     @classmethod
     def build(cls, rows: Rows, dual: np.ndarray, key: np.ndarray) -> "RowBlock":
         table, index = np.unique(rows.edges, return_inverse=True)
-        extra = {} if rows.coefficient is None else {name: getattr(rows, name) for name in GENERAL_FIELDS}
-        return cls.of(table=table.astype(np.int32), start=rows.start.astype(np.int32), index=index.astype(np.int32),
-                      dual=dual, key=key, **extra)  # fmt: skip
+        general = _general(rows)
+        extra = {} if general is None else general._asdict()
+        return cls.of(
+            table=table.astype(np.int32),
+            start=rows.start.astype(np.int32),
+            index=index.astype(np.int32),
+            dual=dual,
+            key=key,
+            **extra,
+        )
 
     @classmethod
     def of(cls, **fields: np.ndarray) -> "RowBlock":
         """A block from its stored fields."""
+        if "coefficient" in fields:
+            fields.setdefault("unit", np.ones(len(fields["dual"])))
         return cls(**fields, trail=np.zeros((TRAIL, len(fields["dual"]))))
 
     @property
@@ -122,9 +155,15 @@ class RowBlock:
         return CYCLE_FIELDS if self.coefficient is None else CYCLE_FIELDS + GENERAL_FIELDS
 
     @property
+    def general(self) -> General | None:
+        """Coefficients, right-hand sides and equations of general rows; None for cycles."""
+        return _general(self)
+
+    @property
     def rows(self) -> Rows:
-        extra = (getattr(self, name) for name in GENERAL_FIELDS)
-        return Rows(self.start.astype(np.int64), self.table[self.index], *extra)
+        general = self.general
+        extra = {} if general is None else general._asdict()
+        return Rows(self.start.astype(np.int64), self.table[self.index], **extra)
 
     @property
     def nbytes(self) -> int:
@@ -132,25 +171,26 @@ class RowBlock:
 
     def check(self, edges: int, where: str) -> "RowBlock":
         """Refuse a block whose numbers cannot be right, before a kernel follows them."""
-        general = self.coefficient is not None
+        general = self.general
         sound = (
             len(self.start) == len(self.dual) + 1 == len(self.key) + 1
             and (len(self.start) == 0 or self.start[0] == 0)
             and self.start[-1] == len(self.index)
-            and (np.diff(self.start) >= (0 if general else 2)).all()
+            and (np.diff(self.start) >= (2 if general is None else 0)).all()
             and (self.index >= 0).all()
             and (self.index < len(self.table)).all()
             and (self.table >= 0).all()
             and (self.table < edges).all()
             and np.isfinite(self.dual).all()
         )
-        if sound and general:
+        if sound and general is not None:
             sound = (
-                len(self.coefficient) == len(self.index)
-                and len(self.rhs) == len(self.equality) == len(self.dual)
-                and np.isfinite(self.coefficient).all()
-                and np.isfinite(self.rhs).all()
-                and (self.dual[~self.equality] >= 0).all()
+                len(general.coefficient) == len(self.index)
+                and len(general.rhs) == len(general.equality) == len(general.unit) == len(self.dual)
+                and (np.isfinite(general.unit) & (general.unit > 0)).all()
+                and np.isfinite(general.coefficient).all()
+                and np.isfinite(general.rhs).all()
+                and (self.dual[~general.equality] >= 0).all()
             )
         elif sound:
             sound = (self.dual >= 0).all()

@@ -7,7 +7,6 @@ budget wait on disk between visits.
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,57 +14,13 @@ import numpy as np
 from ..errors import BudgetError, WorkspaceError
 from ..kernels.ragged import keep_rows
 from ..storage.arrays import ArrayWriter, read_array, write_array
+from ..storage.spill import Spilled
 from ..storage.vectors import PAGE, Pool
-from .rows import CYCLE_FIELDS, GENERAL_FIELDS, TRAIL, RowBlock, Rows
+from .rows import CYCLE_FIELDS, GENERAL_FIELDS, RowBlock, Rows
 
+# The most of both in a block. They shape the bits: they decide which rows are visited side by side.
 BLOCK_ROWS = 1 << 15
 BLOCK_ENTRIES = 1 << 21
-
-
-@dataclass(frozen=True)
-class Spilled:
-    """Where a block waits: a file of the pool, an offset, and the lengths of its fields, those that change first."""
-
-    file: int
-    offset: int
-    lengths: dict[str, int]
-    changing: int
-
-    @classmethod
-    def of(cls, file: int, offset: int, block: RowBlock, changing: tuple[str, ...]) -> "Spilled":
-        order = (*changing, *(field for field in block.fields if field not in changing))
-        return cls(file, offset, {field: getattr(block, field).size for field in order}, len(changing))
-
-    def _places(self) -> Iterator[tuple[str, int, int]]:
-        """(Field, offset, length) of the fields that have anything."""
-        at = self.offset
-        for field, length in self.lengths.items():
-            if length:
-                yield field, at, length
-            at += _room(field, length)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(_room(field, length) for field, length in self.lengths.items())
-
-    def write(self, pool: Pool, block: RowBlock, *, changes: bool = False) -> None:
-        """Write all of the block, or only what may have changed."""
-        wanted = list(self.lengths)[: self.changing] if changes else self.lengths
-        for field, at, _ in self._places():
-            if field in wanted:
-                pool.write(self.file, at, getattr(block, field))
-
-    def read(self, pool: Pool) -> RowBlock:
-        found = {field: np.empty(0, RowBlock.DTYPES[field]) for field in self.lengths}
-        for field, at, length in self._places():
-            found[field] = pool.read(self.file, at, length, np.dtype(RowBlock.DTYPES[field]))
-        found["trail"] = found["trail"].reshape(TRAIL, -1)
-        return RowBlock(**found)
-
-
-def _room(field: str, length: int) -> int:
-    """Bytes of a field in a file, where every field begins at a multiple of eight."""
-    return -(-length * np.dtype(RowBlock.DTYPES[field]).itemsize // 8) * 8
 
 
 class ConstraintStore:
@@ -83,8 +38,14 @@ class ConstraintStore:
         The fields of a block that a visit may change.
     """
 
-    def __init__(self, memory: int | None = None, pool: Pool | None = None, *, forgets: str = "inactive",
-                 changing: tuple[str, ...] = ("dual",)):  # fmt: skip
+    def __init__(
+        self,
+        memory: int | None = None,
+        pool: Pool | None = None,
+        *,
+        forgets: str = "inactive",
+        changing: tuple[str, ...] = ("dual",),
+    ):
         self._memory, self._pool = memory, pool
         self._forgets, self._changing = forgets, ("trail", *changing)
         self._blocks: list[RowBlock | Spilled] = []
@@ -105,14 +66,14 @@ class ConstraintStore:
     def visit(self, numbers: Sequence[int], then: Sequence[int] = ()) -> Iterator[list[RowBlock]]:
         """Some blocks, all at once; what a visit may change is kept. The blocks ``then`` will be visited next."""
         held = [self._blocks[at] for at in numbers]
-        blocks = [each if isinstance(each, RowBlock) else each.read(self._pool) for each in held]
+        blocks = [each if isinstance(each, RowBlock) else RowBlock(**each.read()) for each in held]
         for coming in (self._blocks[at] for at in then):
             if isinstance(coming, Spilled):
-                self._pool.expect(coming.file, coming.offset, coming.nbytes)
+                coming.expect()
         yield blocks
         for each, block in zip(held, blocks, strict=True):
             if isinstance(each, Spilled):
-                each.write(self._pool, block, changes=True)
+                each.update({field: getattr(block, field) for field in self._changing})
 
     @property
     def layers(self) -> list[list[int]]:
@@ -133,10 +94,10 @@ class ConstraintStore:
             pages.append(np.unique(block.table // PAGE))
             fresh.append(self._hold(block))
         self._blocks, self._layers = fresh, _disjoint_groups(pages)
-        if stale is not None:
+        if stale is not None and self._pool is not None:
             self._pool.close_file(stale)
 
-    def _hold(self, block: RowBlock) -> "RowBlock | Spilled":
+    def _hold(self, block: RowBlock) -> RowBlock | Spilled:
         if self._memory is None or self._resident + block.nbytes <= self._memory:
             self._resident += block.nbytes
             return block
@@ -147,8 +108,9 @@ class ConstraintStore:
             )
         if self._file is None:
             self._file = self._pool.open_file()
-        held = Spilled.of(self._file, self._used, block, self._changing)
-        held.write(self._pool, block)
+        # Fields that change lie together, in front.
+        order = (*self._changing, *(field for field in block.fields if field not in self._changing))
+        held = Spilled.write(self._pool, self._file, self._used, {field: getattr(block, field) for field in order})
         self._used += held.nbytes
         return held
 
@@ -235,13 +197,15 @@ def _disjoint_groups(pages: list[np.ndarray]) -> list[list[int]]:
 
 def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
     """The written blocks, one at a time, checked."""
-    fields = CYCLE_FIELDS + (GENERAL_FIELDS if (group / "coefficient").exists() else ())
+    # Workspaces of before rows had units, and those of cycles, lack what they do not need.
+    fields = [field for field in (*CYCLE_FIELDS, *GENERAL_FIELDS) if field in CYCLE_FIELDS or (group / field).exists()]
     begin = np.zeros(len(fields), np.int64)
     ends = read_array(group, "block_end")
     if len(ends) % len(fields):
         raise WorkspaceError(f"{group}: the list of blocks is damaged; `ooc-pf solve --restart` starts again")
     for end in ends.reshape(-1, len(fields)):
-        parts = {f: read_array(group, f, a, b) for f, a, b in zip(fields, begin, end, strict=True)}
+        spans = zip(fields, begin.tolist(), end.tolist(), strict=True)
+        parts = {field: read_array(group, field, first, last) for field, first, last in spans}
         yield RowBlock.of(**parts).check(edges, str(group))
         begin = end
 
@@ -255,7 +219,7 @@ def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
     fields = {field: getattr(block, field) for field in block.fields}
     # The table stays: an edge no row uses is gathered and scattered unchanged, and costs less than renumbering.
     fields["start"], fields["index"] = keep_rows(block.start, block.index, keep)
-    fields |= {field: fields[field][keep] for field in ("dual", "key", "rhs", "equality") if field in fields}
+    fields |= {field: fields[field][keep] for field in ("dual", "key", "rhs", "equality", "unit") if field in fields}
     if block.coefficient is not None:
         fields["coefficient"] = keep_rows(block.start, block.coefficient, keep)[1]
     return RowBlock.of(**fields)
@@ -263,9 +227,19 @@ def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
 
 def _hollowed(block: RowBlock) -> RowBlock:
     """The block with nothing left of its rows but key, dual and right-hand side."""
-    none = np.empty(0, np.int32)
-    return RowBlock.of(table=none, start=np.zeros_like(block.start), index=none, dual=block.dual, key=block.key,
-                       coefficient=np.empty(0), rhs=block.rhs, equality=block.equality)  # fmt: skip
+    none, general = np.empty(0, np.int32), block.general
+    assert general is not None
+    return RowBlock.of(
+        table=none,
+        start=np.zeros_like(block.start),
+        index=none,
+        dual=block.dual,
+        key=block.key,
+        coefficient=np.empty(0),
+        rhs=general.rhs,
+        equality=general.equality,
+        unit=general.unit,
+    )
 
 
 def _take_duals(block: RowBlock, key: np.ndarray, dual: np.ndarray, wanted: np.ndarray) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.check import TOLERANCE, require
+from ..engine.check import TOLERANCE, agree, check_history, require
 from ..engine.store import ConstraintStore
 from ..storage.arrays import read_array
 from ..storage.workspace import Workspace
@@ -18,14 +18,16 @@ def verify_general(workspace: Workspace) -> dict[str, Any]:
     """
     if workspace.manifest["problem"] is None:
         return {}
+    check_history(workspace)
     start, y = read_array(workspace.graph, "start"), read_array(workspace.generation, "y")
     require(workspace, len(y) == len(start), "y does not have an entry for each variable")
     rows = ConstraintStore().read(workspace.generation / "rows", len(start))
     report: dict[str, Any] = {"rows": len(rows)}
+    agree(workspace, len(rows), workspace.manifest["n_active"], "rows remembered")
     if workspace.manifest["problem"]["options"].get("forget") != "all":
         load = add_loads(((block, block.dual) for block in rows.blocks()), len(start))
         report["drift"] = float(np.abs(y - start + load).max(initial=0.0))
-        scale = 1.0 + float(np.abs(start).max(initial=0.0)) + float(np.abs(load).max(initial=0.0))
+        scale = float(np.abs(start).max(initial=0.0)) + float(np.abs(load).max(initial=0.0))
         drifted = f"y does not follow from the duals: they differ by {report['drift']:.2e}"
         require(workspace, report["drift"] <= TOLERANCE * scale, drifted)
     if workspace.feasible:

@@ -7,6 +7,7 @@ no harm; rows that are not active any more get the multiplier zero and are forgo
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,22 +22,41 @@ from . import settings
 from .program import RowProgram
 
 
+class Look(NamedTuple):
+    """y, ``A x - b``, the dual objective and the size of its terms, and how far the worst multiplier is from optimal.
+
+    The last is measured as a violation is.
+    """
+
+    y: np.ndarray
+    excess: np.ndarray
+    value: float
+    worth: float
+    idle: float
+
+
 @dataclass(frozen=True)
 class Gathered:
-    """The remembered rows as one matrix, with what the dual objective needs."""
+    """The remembered rows as one matrix, with what the dual objective needs.
+
+    ``ease`` is how far x moves with a multiplier, on average: with it multipliers and violations can be compared.
+    """
 
     program: RowProgram
     matrix: sparse.csr_array
     rhs: np.ndarray
     equality: np.ndarray
+    ease: float
 
-    def look(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """y, ``A x - b``, the dual objective, and how far from optimal the worst multiplier is."""
+    def look(self, z: np.ndarray) -> "Look":
+        """The point that belongs to multipliers."""
         y = self.program.origin - self.matrix.T @ z
         excess = self.matrix @ self.program.objective.point(y) - self.rhs
-        idle = np.where(self.equality, np.abs(excess), np.abs(z - np.maximum(z + excess, 0.0)))
-        value = self.program.dual_at(y, float(self.rhs @ z))
-        return y, excess, value, float(idle.max(initial=0.0))
+        moved = np.abs(self.ease * z - np.maximum(self.ease * z + excess, 0.0))
+        idle = np.where(self.equality, np.abs(excess), moved)
+        charge = float(self.rhs @ z)
+        value, worth = self.program.dual_at(y, charge), self.program.worth(y, charge)
+        return Look(y, excess, value, worth, float(idle.max(initial=0.0)))
 
     def direction(self, y: np.ndarray, excess: np.ndarray, z: np.ndarray) -> np.ndarray | None:
         """The step that is best for the quadratic model of the dual objective and keeps the signs; None: not found."""
@@ -167,26 +187,26 @@ def _at_hand(block: RowBlock) -> np.ndarray:
 
 
 def _climb(gathered: Gathered, z: np.ndarray, enough: float, stop: np.ndarray) -> tuple[int, np.ndarray]:
-    y, excess, value, idle = gathered.look(z)
+    here = gathered.look(z)
+    scale = gathered.program.scale(gathered.program.objective.point(here.y))
     for taken in range(settings.NEWTON_STEPS):
         if stop[0]:
             raise SearchStopped
-        step = gathered.direction(y, excess, z) if idle > enough else None
+        step = gathered.direction(here.y, here.excess, z) if here.idle > enough else None
         if step is None or not np.isfinite(step).all():
             return taken, z
-        step *= min(1.0, settings.LONGEST_STEP * (1.0 + np.abs(z).max(initial=0.0)) / np.abs(step).max(initial=1e-300))
+        longest = settings.LONGEST_STEP * max(scale / gathered.ease, float(np.abs(z).max(initial=0.0)))
+        step *= min(1.0, longest / max(float(np.abs(step).max(initial=0.0)), longest))
         for part in settings.NEWTON_PARTS:
             trial = np.where(gathered.equality, z + part * step, np.maximum(z + part * step, 0.0))
             ahead = gathered.look(trial)
             # Near the end the objective is flat to rounding, and only the equation tells better from worse.
-            level = (
-                ahead[2] >= value - settings.FLAT * max(1.0, abs(value)) and ahead[3] < settings.NEWTON_PROGRESS * idle
-            )
-            if ahead[2] > value or level:
+            flat = ahead.value >= here.value - settings.FLAT * here.worth
+            if ahead.value > here.value or (flat and ahead.idle < settings.NEWTON_PROGRESS * here.idle):
                 break
         else:
             return taken, z
-        z, (y, excess, value, idle) = trial, ahead
+        z, here = trial, ahead
     return settings.NEWTON_STEPS, z
 
 
@@ -202,4 +222,16 @@ def _gather(point: Iterate, store: ConstraintStore) -> Gathered | None:
         sparse.csr_array((rows.coefficient, rows.edges, rows.start), shape=(len(rows), point.y.size)) for rows in blocks
     ]
     rhs, equality = (np.concatenate([getattr(rows, name) for rows in blocks]) for name in ("rhs", "equality"))
-    return Gathered(point.program, sparse.vstack(parts, format="csr"), rhs, equality)
+    matrix = sparse.vstack(parts, format="csr")
+    return Gathered(point.program, matrix, rhs, equality, _ease(point, store, matrix))
+
+
+def _ease(point: Iterate, store: ConstraintStore, rows: sparse.csr_array) -> float:
+    """How far x moves with a multiplier; where it does not move at all, the ratio of their sizes."""
+    program, y = point.program, point.y.whole
+    ease = _mean_diagonal(rows, program.objective.curvature(y))
+    if 0.0 < ease < np.inf:
+        return ease
+    largest = max((float(np.abs(block.dual).max(initial=0.0)) for block in store.blocks()), default=0.0)
+    scale = program.scale(program.objective.point(y))
+    return scale / largest if largest > 0.0 and scale > 0.0 else 1.0

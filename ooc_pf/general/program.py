@@ -6,6 +6,7 @@ For duals z, nonnegative where the row is an inequality, the minimiser of the La
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
@@ -106,13 +107,27 @@ class RowProgram:
         with np.errstate(over="ignore", invalid="ignore"):
             return self.objective.value(x) + float((self.objective.start - y) @ x) - charge
 
+    @cached_property
+    def home(self) -> float:
+        """The largest entry of the point without any row."""
+        return float(np.abs(self.objective.point(self.objective.start)).max(initial=0.0))
+
+    def scale(self, x: np.ndarray) -> float:
+        """The size of the variables: what violations are judged by."""
+        return max(self.home, float(np.abs(x).max(initial=0.0)))
+
+    def worth(self, y: np.ndarray, charges: float) -> float:
+        """The size of the terms of the dual objective; ``charges`` is that of b'z."""
+        x = self.objective.point(y)
+        return abs(self.objective.value(x)) + float(np.abs(self.objective.start - y) @ np.abs(x)) + abs(charges)
+
     def excludes(self, load: np.ndarray, charges: list[float], reach: float, y: np.ndarray) -> bool:
         """Whether ``<load, x> > sum of charges`` for all x of the domain with entries up to ``reach`` times those of y.
 
         With ``load = A'z`` and ``charges = <b, z>`` for multipliers of allowed sign, no such x is feasible then.
         """
         low, high = self.objective.domain
-        far = reach * max(1.0, float(np.abs(self.objective.point(y)).max(initial=0.0)))
+        far = reach * self.scale(self.objective.point(y))
         with np.errstate(over="ignore", invalid="ignore"):
             least = np.sum(np.where(load > 0, load * max(low, -far), load * min(high, far)))
             return bool(least > sum(charges) + settings.EXCLUDED * sum(map(abs, charges)))

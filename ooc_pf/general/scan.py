@@ -14,7 +14,7 @@ import numpy as np
 from ..engine.parallel import run_tasks
 from ..engine.rows import Rows
 from ..errors import InputError, SearchStopped
-from ..kernels.ragged import find_repeated, keep_rows, measure_rows
+from ..kernels.ragged import find_repeated, keep_rows, measure_rows, row_norms
 from . import settings
 
 
@@ -27,7 +27,7 @@ class Scanned:
     rows : Rows
         Those to be taken.
     worst : float
-        The largest violation.
+        The largest violation: the distance from x to what satisfies the row.
     measured : int
         How many rows were looked at.
     pull : float
@@ -101,10 +101,10 @@ class Scanner:
         return Scanned.join(parts), at
 
     def inspect(self, task: Callable[[], Rows], block: int, x: np.ndarray, known: np.ndarray, keep: bool) -> Scanned:
-        """Measure one block of rows."""
+        """Measure one block of rows: how far x is from each of them."""
         rows = _checked(task(), len(x), block)
         excess, size = measure_rows(rows.start, rows.edges, rows.coefficient, rows.rhs, x)
-        wrong = np.isnan(excess) | (excess == np.inf)
+        wrong = ~np.isfinite(excess) & ((excess != -np.inf) | rows.equality)
         if wrong.any():
             raise InputError(_not_finite(rows, int(np.argmax(wrong)), block))
         excess = np.where(rows.equality, np.abs(excess), excess)
@@ -116,8 +116,8 @@ class Scanner:
             taken = violated | (known[np.minimum(np.searchsorted(known, key), len(known) - 1)] == key)
         chosen = _without_zero_terms(rows.select(taken))
         self._check_chosen(chosen, excess[taken], block, len(x))
-        worst = float(excess[taken].max(initial=0.0))
-        return Scanned(chosen if keep else Rows.empty(), worst, len(rows), pull)
+        worst = float(np.max(excess[taken] / row_norms(chosen.start, chosen.coefficient), initial=0.0))
+        return Scanned(_in_units(chosen) if keep else Rows.empty(), worst, len(rows), pull)
 
     def _check_chosen(self, rows: Rows, excess: np.ndarray, block: int, variables: int) -> None:
         repeated = find_repeated(rows.start, rows.edges, np.full(variables, -1))
@@ -186,3 +186,14 @@ def _without_zero_terms(rows: Rows) -> Rows:
     single = np.arange(len(used) + 1)
     edges, coefficient = (keep_rows(single, values, used)[1] for values in (rows.edges, rows.coefficient))
     return replace(rows, start=start, edges=edges, coefficient=coefficient)
+
+
+def _in_units(rows: Rows) -> Rows:
+    """The rows brought to norms near one, each multiplied by a power of two, which changes no digit.
+
+    Multipliers of rows of one size can be compared and combined, however the caller scaled them.
+    """
+    key, norm = rows.keys(), row_norms(rows.start, rows.coefficient)
+    unit = np.ldexp(1.0, -np.round(np.log2(norm)).astype(np.int64))
+    coefficient = rows.coefficient * np.repeat(unit, np.diff(rows.start))
+    return replace(rows, coefficient=coefficient, rhs=rows.rhs * unit, key=key, unit=unit)

@@ -13,7 +13,7 @@ from ..engine.certificate import Certificate
 from ..engine.monitor import Monitor
 from ..engine.problem import Pass, Problem, State, Swept, Turn
 from ..engine.store import ConstraintStore
-from ..engine.sweeps import SWEEPS_EACH_ROUND, Iterate, sweep_round
+from ..engine.sweeps import SWEEPS_EACH_ROUND, Iterate, sweep_round, total_charge
 from ..errors import InputError, SearchStopped
 from ..oracles import Oracle
 from ..storage.vectors import Vector
@@ -38,8 +38,8 @@ class RowPlan:
         Draws of an incomplete oracle since the last complete look.
     worst : float
         The largest violation of the pass so far.
-    least, since : float or None, int
-        The least of these over all passes, and how many passes ago that was.
+    least, high, since : float or None, float or None, int
+        The least of these over all passes, the lower bound then, and how many passes ago that was.
     verdict : str or None
         The status the run should end with.
     """
@@ -51,14 +51,17 @@ class RowPlan:
     least: float | None = None
     since: int = 0
     verdict: str | None = None
+    high: float | None = None
 
-    def judged(self) -> "RowPlan":
-        """The plan after a pass: whether its largest violation is smaller than those before."""
+    def judged(self, bound: float) -> "RowPlan":
+        """The plan after a pass: whether its largest violation is smaller than those before, or the bound higher."""
         falls = self.least is None or self.worst < settings.FALLS * self.least
-        since = 0 if falls else self.since + 1
+        rises = self.high is not None and bound - self.high > (1.0 - settings.FALLS) * abs(bound)
+        since = 0 if falls or rises else self.since + 1
         verdict = self.verdict or ("stalled" if since >= settings.PATIENCE else None)
-        least = self.worst if falls else self.least
-        return replace(self, worst=0.0, least=least, since=since, verdict=verdict)
+        least = self.worst if self.least is None else min(self.worst, self.least)
+        high = bound if falls or rises else self.high
+        return replace(self, worst=0.0, least=least if falls else self.least, since=since, verdict=verdict, high=high)
 
 
 RowState = State[Iterate, ConstraintStore, RowPlan]
@@ -82,12 +85,13 @@ def certify(state: RowState, violation: float, pull: float = 0.0) -> tuple[Certi
     """
     program: RowProgram = state.point.program
     x = np.array(program.objective.point(state.point.y.whole))
-    scale, feasible = max(1.0, float(np.abs(x).max(initial=0.0))), program.interior is not None
+    scale, feasible = program.scale(x), program.interior is not None
     if feasible:
         # A little further than computed, against rounding.
         x += min(1.0, pull * (1.0 + settings.PULL) + settings.PULL_MORE) * (program.interior - x)
-    bound = state.point.bound(state.rows)
-    return Certificate(program.objective.value(x), bound, violation, scale, feasible), Vector.of(x)
+    charge, y = total_charge(program, state.rows), state.point.y
+    bound, worth = program.bound(y, charge), program.worth(y.whole, charge)
+    return Certificate(program.objective.value(x), bound, violation, scale, feasible, worth), Vector.of(x)
 
 
 def show_iterate(problem: Problem[Iterate, ConstraintStore, RowPlan], state: RowState, status: str) -> Certificate:
@@ -105,9 +109,11 @@ def show_iterate(problem: Problem[Iterate, ConstraintStore, RowPlan], state: Row
     return certificate
 
 
-def settled(worst: float, tol: float) -> float:
+def settled(state: RowState, worst: float, tol: float) -> float:
     """The size of corrections at which sweeps end."""
-    return max(settings.SETTLED_OF_WORST * worst, settings.SETTLED_OF_TOLERANCE * tol)
+    program = state.point.program
+    scale = program.scale(program.objective.point(state.point.y.whole))
+    return max(settings.SETTLED_OF_WORST * worst, settings.SETTLED_OF_TOLERANCE * tol * scale)
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -149,7 +155,7 @@ class RowSchedule:
             return Swept()
         if self.stochastic:
             point.program = point.program.around(point.y, rows.blocks())
-        enough, sweeps, residual = settled(found.worst, self.tol), 0, math.inf
+        enough, sweeps, residual = settled(state, found.worst, self.tol), 0, math.inf
         while sweeps < self._rounds(found, len(rows)) * SWEEPS_EACH_ROUND and residual > enough:
             residual = sweep_round(point, rows, self.monitor.stop)
             sweeps += SWEEPS_EACH_ROUND
@@ -181,7 +187,7 @@ class RowSchedule:
             draws = 0 if now.stage == CHECK else now.draws + 1
             due = oracle.check is not None and draws >= oracle.draws
             now = replace(now, draws=draws, stage=CHECK if due else SAMPLE)
-        return now.judged() if found.task == 0 and now.draws == 0 else now
+        return now.judged(turn.after) if found.task == 0 and now.draws == 0 else now
 
     def verdict(self, state: RowState) -> str | None:
         return state.plan.verdict

@@ -43,7 +43,8 @@ class Member:
             what = "numbers that are not finite" if near.shape == x.shape else f"shape {near.shape} for {x.shape}"
             raise InputError(f"set {number}: its projection returned {what}")
         moved = float(np.linalg.norm(near - x))
-        return None if moved <= settings.ROUNDING * (1.0 + float(np.linalg.norm(x))) else near
+        size = max(float(np.linalg.norm(x)), float(np.linalg.norm(near)))
+        return None if moved <= settings.ROUNDING * size else near
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class SetSchedule:
         return replace(rows, key=numbers.astype(np.uint64))
 
     def sweep(self, state: RowState, found: Pass) -> Swept:
-        enough, sweeps, residual = settled(found.worst, self.tol), 0, math.inf
+        enough, sweeps, residual = settled(state, found.worst, self.tol), 0, math.inf
         while sweeps < settings.SET_SWEEPS and residual > enough:
             residual = 0.0
             for block in state.rows.blocks():
@@ -146,7 +147,7 @@ class SetSchedule:
         if program.excludes(self.objective.start - y, charges, settings.SET_REACH, y):
             now = replace(now, verdict="infeasible")
         if turn.found.certificate is not None:
-            return replace(now, stage=SCAN, draws=0).judged()
+            return replace(now, stage=SCAN, draws=0).judged(turn.after)
         due = now.draws + 1 >= settings.SET_DRAWS or not turn.found.found
         return replace(now, draws=now.draws + 1, stage=CHECK if due else SCAN)
 

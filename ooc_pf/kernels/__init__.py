@@ -4,7 +4,7 @@ Arrays that belong together travel as a record, a NamedTuple. A kernel unpacks i
 field read inside a loop costs a count of references each time.
 
 Compiled kernels are cached on disk. The cache of a kernel knows about its own file only: after changing a step that
-kernels of other files use (`queue`, `ragged.mix_bits`), touch those files too.
+kernels of other files use (`queue`, `heap`, `ragged.mix_bits`), touch those files too.
 """
 
 import numba

@@ -11,6 +11,7 @@ from ..kernels import kernel
 
 QUADRATIC, ENTROPY, POWER, FERMI_DIRAC, HELLINGER, ABSOLUTE = 0, 1, 2, 3, 4, 5
 _LARGEST = 690.0  # exp of more leaves too little room for sums
+SHORTEST = 1e-12  # of the size of steps: no search for a bracket begins with less
 
 
 @kernel
@@ -127,13 +128,24 @@ def _even_entropy_step(count, a, weight, rhs, excess):
 
 
 @kernel
+def _unit_of_steps(code, count, a, y, weight):
+    """A size of steps that goes with the numbers: y is measured by its weight, but that of a power by itself."""
+    unit = by_weight = 0.0
+    for k in range(count):
+        unit = max(unit, abs(y[k]) / abs(a[k]))
+        by_weight = max(by_weight, weight[k] / abs(a[k]))
+    return unit if code == POWER and unit > 0.0 else by_weight
+
+
+@kernel
 def _find_bracket(code, count, a, y, weight, shift, ridge, power, rhs, excess, slope):
     """Two steps the root lies between, by doubling, then excess and slope at the far one.
 
     Where the domain ends before the row holds there is no root, and the excess at the far end keeps its sign.
     """
-    step = abs(excess) / slope if 0.0 < slope < np.inf else 1.0
-    near, step = 0.0, max(step, 1e-12) if excess > 0.0 else -max(step, 1e-12)
+    unit = _unit_of_steps(code, count, a, y, weight)
+    step = max(abs(excess) / slope, SHORTEST * unit) if 0.0 < slope < np.inf else unit
+    near, step = 0.0, step if excess > 0.0 else -step
     here = excess
     for _ in range(60):
         here, slope = _excess_at(code, step, count, a, y, weight, shift, ridge, power, rhs)

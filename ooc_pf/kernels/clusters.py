@@ -1,4 +1,7 @@
-"""Clusters of a signed graph: pivots, greedy joins, single moves, and small shakes.
+"""Clusters of a signed graph, by heuristics that are known under other names too.
+
+`pivot` is the pivot algorithm (KwikCluster), `join_greedily` is greedy additive edge contraction, `move_nodes` is local
+moving with a queue as in Leiden, and `shake` is an iterated local search on top of it.
 
 One convention everywhere: joining two groups of nodes saves the sum of the arc weights between them plus
 ``base * size * size``. A weight is what a listed pair saves beyond ``base``, so unlisted pairs cost no memory, and a
@@ -9,12 +12,12 @@ int32[arcs], ``weight`` float64[arcs]; ``size`` float64[nodes] counts the origin
 import numpy as np
 
 from ..kernels import kernel
+from .heap import LENGTH, NOWHERE, drop_top, raise_key, sink
 
-NOWHERE = -1
 # Slots of the state of a queue of nodes.
 HEAD, QUEUED, MOVED = range(3)
-# Slots of the state of greedy joins: length of the heap, filled cells of the table.
-LENGTH, FILLED = range(2)
+# Of the state of greedy joins, behind the length of the heap: filled cells of the table.
+FILLED = 1
 
 
 @kernel
@@ -35,62 +38,8 @@ def pivot(start, node, take, order):
 
 
 @kernel
-def _rise(heap, place, key, at):
-    slot = heap[at]
-    while at > 0:
-        up = (at - 1) >> 1
-        if key[heap[up]] >= key[slot]:
-            break
-        heap[at] = heap[up]
-        place[heap[at]] = at
-        at = up
-    heap[at] = slot
-    place[slot] = at
-
-
-@kernel
-def _sink(heap, place, key, at, length):
-    slot = heap[at]
-    while True:
-        child = 2 * at + 1
-        if child >= length:
-            break
-        if child + 1 < length and key[heap[child + 1]] > key[heap[child]]:
-            child += 1
-        if key[heap[child]] <= key[slot]:
-            break
-        heap[at] = heap[child]
-        place[heap[at]] = at
-        at = child
-    heap[at] = slot
-    place[slot] = at
-
-
-@kernel
-def _drop_top(heap, place, key, state):
-    place[heap[0]] = NOWHERE
-    state[LENGTH] -= 1
-    if state[LENGTH]:
-        heap[0] = heap[state[LENGTH]]
-        _sink(heap, place, key, 0, state[LENGTH])
-
-
-@kernel
-def _raise_key(heap, place, key, slot, gain, state):
-    """Note that ``slot`` saves ``gain``, if that is more than before; falls are left to be seen at the top."""
-    if gain <= 0 or (place[slot] != NOWHERE and gain <= key[slot]):
-        return
-    key[slot] = gain
-    if place[slot] == NOWHERE:
-        heap[state[LENGTH]] = slot
-        place[slot] = state[LENGTH]
-        state[LENGTH] += 1
-    _rise(heap, place, key, place[slot])
-
-
-@kernel
 def _find(table_key, table_slot, a, b, nodes):
-    """Cell of the pair in the hash table: its own if it is there, the empty one where it would go if not."""
+    """Cell of the pair in the hash table (linear probing): its own, or the empty one where it would go."""
     pair = min(a, b) * nodes + max(a, b)
     mask = len(table_key) - 1
     mixed = np.uint64(pair) * np.uint64(0x9E3779B97F4A7C15)
@@ -115,7 +64,7 @@ def _fill_table(table_key, table_slot, end, alive, nodes, state):
 
 @kernel
 def _hang(u, v, nodes):
-    """Lists of the edges of each node: half 2e hangs on u[e], half 2e + 1 on v[e].
+    """Linked lists of the half-edges of each node: half 2e is in the list of u[e], half 2e + 1 in that of v[e].
 
     Returns ``end, after`` int64[2 * edges], node and next half of each half, and ``first, degree`` int64[nodes].
     """
@@ -131,9 +80,8 @@ def _hang(u, v, nodes):
 
 
 @kernel
-def _rehang(a, b, base, mass, bundle, alive, end, after, first, degree,
-            table_key, table_slot, heap, place, key, state):  # fmt: skip
-    """Hang the edges of cluster ``a`` on ``b``; those to a common neighbour become one."""
+def _rehang(a, b, base, mass, bundle, alive, end, after, first, degree, table_key, table_slot, heap, place, key, state):
+    """Move the edges of cluster ``a`` to ``b``; two edges to a common neighbour become one."""
     half = first[a]
     while half != NOWHERE:
         following, slot = after[half], half >> 1
@@ -152,21 +100,24 @@ def _rehang(a, b, base, mass, bundle, alive, end, after, first, degree,
             else:
                 alive[slot] = False
                 bundle[other] += bundle[slot]
-                _raise_key(heap, place, key, other, bundle[other] + base * mass[b] * mass[far], state)
+                raise_key(heap, place, key, other, bundle[other] + base * mass[b] * mass[far], state)
         half = following
 
 
 @kernel
 def _next_join(base, mass, bundle, alive, end, heap, place, key, state):
-    """Take the slot that saves most off the heap; NOWHERE when none saves."""
+    """Take the slot that saves most off the heap; NOWHERE when none saves.
+
+    A key that has become smaller is corrected only here, at the top (lazy decrease-key).
+    """
     while state[LENGTH]:
         slot = heap[0]
         gain = bundle[slot] + base * mass[end[2 * slot]] * mass[end[2 * slot + 1]]
         if alive[slot] and 0 < gain < key[slot]:
             key[slot] = gain
-            _sink(heap, place, key, 0, state[LENGTH])
+            sink(heap, place, key, 0, state[LENGTH])
             continue
-        _drop_top(heap, place, key, state)
+        drop_top(heap, place, key, state)
         if alive[slot] and gain > 0:
             return slot
     return NOWHERE
@@ -193,7 +144,7 @@ def join_greedily(u, v, weight, size, base):
     alive = np.ones(edges, np.bool_)
     state = np.zeros(2, np.int64)
     for slot in range(edges):
-        _raise_key(heap, place, key, slot, weight[slot] + base * size[u[slot]] * size[v[slot]], state)
+        raise_key(heap, place, key, slot, weight[slot] + base * size[u[slot]] * size[v[slot]], state)
     cells = 16
     while cells < 3 * edges:
         cells *= 2
@@ -206,13 +157,14 @@ def join_greedily(u, v, weight, size, base):
         a, b = end[2 * slot], end[2 * slot + 1]
         if degree[a] > degree[b]:  # the shorter list moves, so a half moves O(log) times
             a, b = b, a
-        if 2 * (state[FILLED] + degree[a]) > cells:  # pairs of clusters that are gone silt up the table
+        if 2 * (state[FILLED] + degree[a]) > cells:  # pairs of clusters that are gone still have cells
             _fill_table(table_key, table_slot, end, alive, nodes, state)
         alive[slot] = False
         leader[a] = b
         mass[b] += mass[a]
-        _rehang(a, b, base, mass, bundle, alive, end, after, first, degree,
-                table_key, table_slot, heap, place, key, state)  # fmt: skip
+        _rehang(
+            a, b, base, mass, bundle, alive, end, after, first, degree, table_key, table_slot, heap, place, key, state
+        )
     for at in range(nodes):
         while leader[leader[at]] != leader[at]:
             leader[at] = leader[leader[at]]
@@ -295,8 +247,8 @@ def _wake(start, node, weight, labels, at, source, target, queue, waiting, state
     """Queue the neighbours that may want to move because ``at`` went from cluster ``source`` to ``target``."""
     for arc in range(start[at], start[at + 1]):
         far = node[arc]
-        stirred = labels[far] != target if weight[arc] > 0 else labels[far] != source
-        if stirred and not waiting[far]:
+        affected = labels[far] != target if weight[arc] > 0 else labels[far] != source
+        if affected and not waiting[far]:
             waiting[far] = True
             queue[(state[HEAD] + state[QUEUED]) % len(queue)] = far
             state[QUEUED] += 1
@@ -330,7 +282,7 @@ def _drain(start, node, weight, size, base, least, labels, total, members, spare
 
 @kernel
 def move_nodes(start, node, weight, size, base, least, labels, order):
-    """Move single nodes while a move saves more than ``least``, first by ``order`` int32[nodes], then as stirred.
+    """Move single nodes while a move saves more than ``least``, first by ``order`` int32[nodes], then as queued.
 
     ``labels`` int32[nodes], numbers below ``nodes``, change in place. Returns what was saved.
     """
@@ -364,8 +316,8 @@ def _gain(start, node, weight, size, base, labels, total, at, target):
 def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
     """Force one node after another into a neighbour's cluster, let the others follow, take back what costs.
 
-    Try k moves ``near[k]`` to the cluster at the other end of ``arcs[k]``, or out of it if they share it. What saves
-    exactly nothing stays: it is how the search drifts over the plateaus of equal weights.
+    Try k moves ``near[k]`` to the cluster at the other end of ``arcs[k]``, or out of it if they share it. A try that
+    saves exactly nothing stays: with equal weights there are plateaus, and this is how the search crosses them.
 
     ``near`` int32[tries], ``arcs`` int64[tries]; ``depth`` is the most moves in one try; ``labels`` int32[nodes],
     numbers below ``nodes``, change in place. Returns what was saved, never negative by more than rounding.

@@ -1,4 +1,4 @@
-"""Connected components of edges that come in parts."""
+"""Connected components of edges that come in parts, by union-find with path halving."""
 
 from ..kernels import inlined, kernel
 

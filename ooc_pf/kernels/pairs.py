@@ -93,7 +93,7 @@ def discover(sources, first, radius, max_hops, known, arc_start, arcs, labels, f
         Paths are shorter than this, and have at most so many arcs.
     known : Known
     arc_start : int64[nodes + 1], arcs : ARC[arcs]
-        All arcs, sorted by length as `paths.set_lengths` does.
+        All arcs, sorted by length as `lengths.set_lengths` does.
     labels : Labels
         Scratch.
     found : PairRows

@@ -2,10 +2,10 @@
 
 Labels wait in the bucket queue of `kernels.queue`.
 
-Arcs live in pages of ``2**PAGE_SHIFT``, sorted by length within the part of a page that belongs to one node, so that a
-scan ends at the first arc that leads too far. When a search touches a page that is not resident it stops, says
-which one, and goes on from the same arc once the page is there. With every page resident there are no stops, and the
-order of work is the same, hence the same bits.
+Arcs live in pages of ``2**PAGE_SHIFT``, sorted by length within the part of a page that belongs to one node (see
+`kernels.lengths`), so that a scan ends at the first arc that leads too far. When a search touches a page that is not
+resident it stops, says which one, and goes on from the same arc once the page is there. With every page resident there
+are no stops, and the order of work is the same, hence the same bits.
 """
 
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from .queue import (
     take_first,
 )
 
-PAGE_SHIFT = 12
+PAGE_SHIFT = 12  # shapes the bits: arcs are sorted within a page, and paths that tie are met in that order
 PAGE_MASK = (1 << PAGE_SHIFT) - 1
 UNLIMITED = 2**31 - 1  # as max_hops: a complete search
 
@@ -109,71 +109,6 @@ class RowBuffer(NamedTuple):
 def make_best(count: int) -> Best:
     """Room for ``count`` paths."""
     return Best(np.empty(count), np.empty(count, np.int32), np.empty(count, np.int32))
-
-
-@kernel
-def _after(arcs, a, b):
-    """Whether arc ``a`` belongs behind arc ``b``: by length, then by head, so that there is one order only."""
-    return arcs[a].length > arcs[b].length or (arcs[a].length == arcs[b].length and arcs[a].node > arcs[b].node)
-
-
-@kernel
-def _sort_afresh(arcs, begin, end):
-    part = arcs[begin:end].copy()
-    length, node = np.empty(end - begin), np.empty(end - begin, np.int32)
-    for k in range(end - begin):
-        node[k] = part[k].node
-    by_node = np.argsort(node)
-    for k in range(end - begin):
-        length[k] = part[by_node[k]].length
-    by_length = np.argsort(length, kind="mergesort")
-    for k in range(end - begin):
-        arcs[begin + k] = part[by_node[by_length[k]]]
-
-
-@kernel
-def _sort_by_insertion(arcs, begin, end):
-    for arc in range(begin + 1, end):
-        at = arc
-        while at > begin and _after(arcs, at - 1, at):
-            length, node, edge = arcs[at].length, arcs[at].node, arcs[at].edge
-            arcs[at].length, arcs[at].node, arcs[at].edge = arcs[at - 1].length, arcs[at - 1].node, arcs[at - 1].edge
-            arcs[at - 1].length, arcs[at - 1].node, arcs[at - 1].edge = length, node, edge
-            at -= 1
-
-
-@kernel
-def set_lengths(arc_start, page, length, arcs, shortest):
-    """Give the arcs of a page their lengths and sort them by it, in each part of the page that one node has.
-
-    Arcs that were sorted for lengths not far from these are nearly in order, and insertion then costs next to nothing.
-
-    Parameters
-    ----------
-    arc_start : int64[nodes + 1], page : int
-    length : float64[arcs of the page], arcs : ARC[arcs of the page]
-        Lengths in the present order of the arcs.
-    shortest : float64[nodes]
-        Out: brought down to the shortest arc of each node that the page has arcs of.
-    """
-    offset = page << PAGE_SHIFT
-    node = np.searchsorted(arc_start, offset, side="right") - 1
-    begin = 0
-    while begin < len(arcs):
-        while arc_start[node + 1] <= offset + begin:
-            node += 1
-        end = min(arc_start[node + 1] - offset, len(arcs))
-        disorder = 0
-        for arc in range(begin, end):
-            arcs[arc].length = length[arc]
-            if arc > begin and _after(arcs, arc - 1, arc):
-                disorder += 1
-        if disorder > 8 + (end - begin) // 8:
-            _sort_afresh(arcs, begin, end)
-        elif disorder:
-            _sort_by_insertion(arcs, begin, end)
-        shortest[node] = min(shortest[node], arcs[begin].length)
-        begin = end
 
 
 @inlined
@@ -271,6 +206,7 @@ def _search(closers, count, max_hops, pages, labels, order, stop):
 
 @kernel
 def _passes_through(node, avoid, label):
+    """Whether the path to ``node`` has ``avoid`` on it."""
     while node >= 0:
         if node == avoid:
             return True

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..kernels import inlined, kernel
 
-BUCKETS = 1024
+BUCKETS = 1024  # shapes the bits: which of two paths of equal length is found first depends on it
 NOWHERE = -1
 
 # Columns of a node's label: the path to it, and its place in the queue. One cache line holds two nodes.

@@ -56,6 +56,21 @@ def measure_rows(row_start, entries, coefficient, rhs, x):
 
 
 @kernel
+def row_norms(row_start, coefficient):
+    """Euclidean norm of the coefficients of every row, however large or small they are."""
+    norm = np.empty(len(row_start) - 1)
+    for row in range(len(norm)):
+        largest = 0.0
+        for k in range(row_start[row], row_start[row + 1]):
+            largest = max(largest, abs(coefficient[k]))
+        total = 0.0
+        for k in range(row_start[row], row_start[row + 1]) if largest > 0.0 else range(0):
+            total += (coefficient[k] / largest) ** 2
+        norm[row] = largest * np.sqrt(total)
+    return norm
+
+
+@kernel
 def find_repeated(row_start, entries, mark):
     """The first row that has a variable twice, or -1; ``mark`` is int64 by variable, filled with -1."""
     for row in range(len(row_start) - 1):

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..kernels import kernel
 
+ROUNDING = 1e-15  # of the terms of a row, and of its step
+
 
 @kernel
 def _excess_and_slope(value, inverse, sign, count, rhs, step):
@@ -24,11 +26,11 @@ def _excess_and_slope(value, inverse, sign, count, rhs, step):
 
 
 @kernel
-def _exact_step(value, inverse, sign, count, rhs, dual, excess, slope):
+def _exact_step(value, inverse, sign, count, rhs, dual, excess, slope, size):
     """The change of the dual that makes the row hold with equality, or the dual zero: Newton kept inside a bracket.
 
     The excess falls with the step, in pieces that bend where an x meets its bound. ``excess`` and ``slope`` are those
-    at step 0; of all steps that do, the one that leaves the smallest dual is taken.
+    at step 0, ``size`` is that of the terms; of all steps that do, the one that leaves the smallest dual is taken.
     """
     if excess <= 0.0:
         left, right, step = -dual, 0.0, 0.0
@@ -51,7 +53,7 @@ def _exact_step(value, inverse, sign, count, rhs, dual, excess, slope):
         else:
             better = right if here > 0.0 else 0.5 * (left + right)
         width = right - left
-        if abs(better - step) <= 1e-15 * (abs(step) + abs(better)):
+        if abs(better - step) <= ROUNDING * (abs(step) + abs(better)):
             break
         step = better
         here, slope = _excess_and_slope(value, inverse, sign, count, rhs, step)
@@ -59,7 +61,7 @@ def _exact_step(value, inverse, sign, count, rhs, dual, excess, slope):
             left = step
         else:
             right = step
-        if abs(here) <= 1e-15 and slope > 0.0:
+        if abs(here) <= ROUNDING * size and slope > 0.0:
             break
     return step
 
@@ -95,7 +97,7 @@ def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
         for row in range(len(dual)):
             start = row_start[row]
             count = row_start[row + 1] - start
-            excess, slope = -rhs, 0.0
+            excess, slope, size = -rhs, 0.0, abs(rhs)
             for k in range(count):
                 edge = index[start + k]
                 value[k] = y[edge]
@@ -103,9 +105,10 @@ def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
                 if value[k] > 0.0:
                     excess += sign[k] * value[k]
                     slope += share[k]
+                    size += value[k]
             if excess <= 0.0 and dual[row] == 0.0:
                 continue
-            step = _exact_step(value, share, sign, count, rhs, dual[row], excess, slope)
+            step = _exact_step(value, share, sign, count, rhs, dual[row], excess, slope, size)
             for k in range(count):
                 y[index[start + k]] = value[k] - sign[k] * step * share[k]
             dual[row] = max(dual[row] + step, 0.0)

@@ -98,8 +98,9 @@ def project_within(x, shift, lower, upper, ij, ik, jk, closing, p, q, r, dual):
 
 
 @kernel
-def _project_rows(x, inverse, shift, lower, upper, a, b, c, code, dual, first, last):
-    """Project onto the rows ``first:last`` of the triple of tiles a, b, c in turn; returns the largest correction."""
+def _project_rows(x, inverse, shift, lower, upper, triple, code, dual, first, last):
+    """Project onto the rows ``first:last`` of one triple in turn; returns the largest correction."""
+    a, b, c = triple[0], triple[1], triple[2]
     ij, ik, jk = x[a], x[b], x[c]
     weighted, limited = inverse.size > 1, shift.size > 1
     p, q, r = 1.0, 1.0, 1.0
@@ -141,7 +142,7 @@ def _project_violated(x, inverse, shift, lower, upper, triple, slack, code, step
             near = j + 1 if triple[4] else 0
             side_ik, side_jk = ik[i, near : triple[7]], jk[j, near : triple[7]]
             short, long = ij[i, j] - slack, ij[i, j] + slack
-            # Few lines have a violated row. This loop asks for nothing but arithmetic, so it runs on vectors.
+            # Few lines have a violated row. This loop has no branches, so that the compiler vectorises it.
             over = 0
             for k in range(len(side_ik)):
                 e, f = side_ik[k], side_jk[k]
@@ -208,8 +209,7 @@ def sweep_triples(x, inverse, shift, lower, upper, triples, code, dual, start):
     """Project onto every remembered row of the triples; returns the largest correction of a row."""
     largest = 0.0
     for t in range(len(triples)):
-        moved = _project_rows(x, inverse, shift, lower, upper, triples[t, 0], triples[t, 1], triples[t, 2],
-                              code, dual, start[t], start[t + 1])  # fmt: skip
+        moved = _project_rows(x, inverse, shift, lower, upper, triples[t], code, dual, start[t], start[t + 1])
         largest = max(largest, moved)
     return largest
 
@@ -232,8 +232,7 @@ def scan_triples(x, inverse, shift, lower, upper, triples, code, dual, start, sl
     to_start = np.zeros(len(triples) + 1, np.int64)
     total, count, totals = 0, 0, np.zeros(2)
     for t in range(len(triples)):
-        _project_rows(x, inverse, shift, lower, upper, triples[t, 0], triples[t, 1], triples[t, 2],
-                      code, dual, start[t], start[t + 1])  # fmt: skip
+        _project_rows(x, inverse, shift, lower, upper, triples[t], code, dual, start[t], start[t + 1])
         found, step, many = _project_violated(x, inverse, shift, lower, upper, triples[t], slack, found, step, totals)
         need = count + many + start[t + 1] - start[t]
         if need > len(to_code):

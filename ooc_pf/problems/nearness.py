@@ -1,6 +1,7 @@
 """Metric nearness: the closest weights to the given ones that are distances on the graph."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,10 @@ def nearness_program(
     if weights is not None:
         weights = weights if isinstance(weights, Vector) else Vector.of(weights)
         inverse = Vector.filled((1.0 / part for _, part in weights.spans()), weights.size, np.float64, pool)
-    scale = max([1.0, *(float(np.abs(part).max()) for _, part in edges.value.spans())])
-    return CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale, magnitude=scale)
+    scale = max((float(np.abs(part).max()) for _, part in edges.value.spans()), default=0.0)
+    program = CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale, magnitude=scale)
+    with np.errstate(over="ignore"):
+        return replace(program, worth=program.value(Vector.constant(program.size, 0.0)))
 
 
 NEARNESS = CycleFamily("nearness", "distance", lambda options: nearness_program, nearness_settings)

@@ -11,7 +11,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec
 
 from ..errors import WorkspaceError
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20  # costs time and memory only
 
 
 def write_array(group: Path, name: str, values: np.ndarray) -> None:

@@ -8,7 +8,6 @@ from ..errors import BudgetError, InputError
 
 MIB = 1 << 20
 
-
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
@@ -17,10 +16,13 @@ def parse_memory(memory: int | float | str | None) -> int | None:
     if memory is None:
         return None
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+]?[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(memory), re.IGNORECASE)
+    wrong = InputError(f"memory {memory!r} is not a size; write it like '500MB', '2GiB' or 1000000000")
+    if found is None:
+        raise wrong
     try:
         size = int(float(found[1]) * _UNITS[found[2].upper()])
-    except (TypeError, ValueError, KeyError):
-        raise InputError(f"memory {memory!r} is not a size; write it like '500MB', '2GiB' or 1000000000") from None
+    except (ValueError, KeyError, OverflowError):
+        raise wrong from None
     if size <= 0:
         raise InputError(f"memory {memory!r} must be positive")
     return size
@@ -39,7 +41,7 @@ class Budget:
     slots : int or None
         Pages of arcs for each worker.
     build : int
-        Temporaries while a graph is laid out.
+        Temporaries while a graph is laid out; costs time only.
     pairs : int or None
         Not bytes: how many pairs of a complete graph may have a variable, the listed ones included.
     """

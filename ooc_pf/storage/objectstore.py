@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..errors import InputError, WorkspaceBusyError, WorkspaceError
 
@@ -23,7 +23,7 @@ OURS = ("lock", "scratch", RECORD, RECORD + ".new", MANIFEST + ".new")  # of a w
 Signs = dict[str, list[Any]]
 
 
-def is_url(path: Any) -> bool:
+def is_url(path: Any) -> TypeGuard[str]:
     """Whether a path names an object store, such as ``s3://bucket/run.pf``."""
     return isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
 

@@ -17,11 +17,11 @@ import numpy as np
 from ..errors import BudgetError, WorkspaceError
 from .arrays import open_array, read_array, read_parts, write_parts
 
-PAGE = 1 << 15  # elements
+PAGE = 1 << 15  # elements; shapes the bits: sums over edges are cut here, in memory too
 
 
 class Pool:
-    """What vectors share: whether they are whole, and if not, the resident pages, least recently used out.
+    """What vectors share: whether they are whole, and if not, the resident pages, replaced least recently used first.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Pool:
         if memory is not None and folder is None:
             raise BudgetError("the vectors over edges do not fit the memory given; name a workspace= for them")
         self.whole = memory is None
-        self._memory, self._folder = memory, folder
+        self._memory, self._folder = memory or 0, folder
         self._pages: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
         self._dirty: set[tuple[int, int]] = set()
         self._files: dict[int, int] = {}
@@ -56,6 +56,8 @@ class Pool:
 
     def open_file(self) -> int:
         """A new scratch file, without a name, that vanishes with us."""
+        if self._folder is None:
+            raise BudgetError("there is no place for scratch files; name a workspace= for them")
         self._folder.mkdir(parents=True, exist_ok=True)
         self._made += 1
         path = self._folder / f"{self._made:06d}.pages"
@@ -68,9 +70,13 @@ class Pool:
         """Drop all pages and files."""
         for handle in self._files.values():
             os.close(handle)
-        self._files, self._pages, self._dirty, self._resident = {}, OrderedDict(), set(), 0
+        self._files = {}
+        self._pages = OrderedDict()
+        self._dirty = set()
+        self._resident = 0
 
     def close_file(self, file: int) -> None:
+        """Drop a file and its pages."""
         with self._lock:
             for key in [key for key in self._pages if key[0] == file]:
                 self._resident -= self._pages.pop(key).nbytes
@@ -113,7 +119,7 @@ class Pool:
 
     def read_into(self, file: int, offset: int, values: np.ndarray) -> None:
         """Fill ``values`` from a file; past its end they stay as they are."""
-        got = os.preadv(self._files[file], [values.view(np.uint8)], offset)
+        got = os.preadv(self._files[file], [values.view(np.uint8).data], offset)
         with self._lock:
             self.read_bytes += got
 
@@ -123,7 +129,8 @@ class Pool:
             os.posix_fadvise(self._files[file], offset, size, os.POSIX_FADV_WILLNEED)
 
     def write(self, file: int, offset: int, values: np.ndarray) -> None:
-        data = memoryview(np.ascontiguousarray(values).ravel().view(np.uint8))
+        """Write values to a file, from byte ``offset`` on."""
+        data = np.ascontiguousarray(values).ravel().view(np.uint8).data
         while data:
             done = os.pwrite(self._files[file], data, offset)
             data, offset = data[done:], offset + done
@@ -132,6 +139,7 @@ class Pool:
 
     @property
     def lock(self) -> threading.RLock:
+        """To be held while the content of a page is used."""
         return self._lock
 
 
@@ -140,15 +148,19 @@ class Vector:
 
     def __init__(self, size: int, dtype: Any = np.float64, pool: Pool | None = None):
         self.size, self.dtype = size, np.dtype(dtype)
-        self._pool = pool
-        self.whole = np.zeros(size, dtype) if pool is None or pool.whole else None
-        self._file = None if self.whole is not None else pool.open_file()
+        self.whole: np.ndarray | None = None
+        self._home: tuple[Pool, int] | None = None
+        if pool is None or pool.whole:
+            self.whole = np.zeros(size, dtype)
+        else:
+            self._home = pool, pool.open_file()
 
     @classmethod
     def of(cls, array: np.ndarray) -> "Vector":
         """An array in memory as a vector; it is not copied."""
         vector = cls.__new__(cls)
-        vector.size, vector.dtype, vector._pool, vector._file, vector.whole = len(array), array.dtype, None, None, array
+        vector.size, vector.dtype = len(array), array.dtype
+        vector.whole, vector._home = array, None
         return vector
 
     @classmethod
@@ -170,20 +182,30 @@ class Vector:
 
     def close(self) -> None:
         """Give up a vector that is not needed any more."""
-        if self._file is not None:
-            self._pool.close_file(self._file)
-            self._file = None
-        self.whole = None
+        if self._home is not None:
+            pool, file = self._home
+            pool.close_file(file)
+        self._home = self.whole = None
+
+    def _paged(self) -> tuple[Pool, int]:
+        """The pool of a vector in pages, and its file there."""
+        if self._home is None:
+            raise ValueError("the vector was closed")
+        return self._home
 
     def _page(self, number: int, *, change: bool = False) -> np.ndarray:
+        pool, file = self._paged()
         count = min(PAGE, self.size - number * PAGE)
-        return self._pool.page(self._file, number, count, self.dtype, change=change)
+        return pool.page(file, number, count, self.dtype, change=change)
 
     def _expect(self, number: int) -> None:
         """Say that this page will be wanted next."""
-        if self.whole is None and number * PAGE < self.size and not self._pool.holds(self._file, number):
+        if self.whole is not None or number * PAGE >= self.size:
+            return
+        pool, file = self._paged()
+        if not pool.holds(file, number):
             size = PAGE * self.dtype.itemsize
-            self._pool.expect(self._file, number * size, size)
+            pool.expect(file, number * size, size)
 
     def spans(self) -> Iterator[tuple[int, np.ndarray]]:
         """(First index, values) of consecutive parts, cut the same way whether whole or not; for reading."""
@@ -197,7 +219,7 @@ class Vector:
             return self.whole[first:last]
         if first >= last:
             return np.empty(0, self.dtype)
-        with self._pool.lock:
+        with self._paged()[0].lock:
             if first // PAGE == (last - 1) // PAGE:
                 return self._page(first // PAGE)[first % PAGE : (last - 1) % PAGE + 1].copy()
             cuts = [first, *range((first // PAGE + 1) * PAGE, last, PAGE), last]
@@ -209,7 +231,7 @@ class Vector:
             self.whole[first : first + len(values)] = values
             return
         at = 0
-        with self._pool.lock:
+        with self._paged()[0].lock:
             while at < len(values):
                 number, inside = divmod(first + at, PAGE)
                 count = min(PAGE - inside, len(values) - at)
@@ -249,7 +271,7 @@ class Vector:
             index = index[order]
         number = index // PAGE
         first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
-        with self._pool.lock:
+        with self._paged()[0].lock:
             for a, b in zip(first, [*first[1:], len(index)], strict=True):
                 if b < len(index):
                     self._expect(int(number[b]))

@@ -15,6 +15,7 @@ and becomes the truth when the manifest is replaced. A crash therefore loses the
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -129,7 +130,16 @@ def create_manifest(directory: Path, *, kind: str, nodes: int, edges: int, sourc
     (directory / LOCK).touch()
 
 
-def create_workspace(path: str | os.PathLike, u, v, value, labels, *, kind: str, source: dict[str, Any]) -> None:
+def create_workspace(
+    path: str | os.PathLike,
+    u: np.ndarray,
+    v: np.ndarray,
+    value: np.ndarray,
+    labels: np.ndarray | list[str],
+    *,
+    kind: str,
+    source: dict[str, Any],
+) -> None:
     """Make a workspace from edges in memory."""
     with building(path) as directory:
         group = directory / EDGES
@@ -138,6 +148,14 @@ def create_workspace(path: str | os.PathLike, u, v, value, labels, *, kind: str,
         write_array(group, "value", np.asarray(value, np.float64))
         write_labels(group, labels)
         create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
+
+
+def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
+    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
+    total.update(history)
+    return {**rest, "seal": total.hexdigest()}
 
 
 _GRAPH_TYPES = {"kind": str, "nodes": int, "edges": int, "source": dict}
@@ -154,6 +172,7 @@ _RUN_TYPES = {
 
 def _check_types(manifest: dict[str, Any], file: Path) -> None:
     """Refuse a manifest whose entries are not of the kind they must be, before anyone relies on them."""
+    parts: list[tuple[str, dict[str, Any], dict[str, Any]]]
     parts = [("", manifest, {"graph": dict, "problem": dict | None, "status": str})]
     if isinstance(manifest["graph"], dict):
         parts.append(("graph.", manifest["graph"], _GRAPH_TYPES))
@@ -170,8 +189,8 @@ def _check_types(manifest: dict[str, Any], file: Path) -> None:
 def _upgrade_from_1(manifest: dict[str, Any]) -> None:
     """Version 1 knew no complete graphs and no layout for disk."""
     problem = manifest.get("problem")
-    options = problem.get("options") if isinstance(problem, dict) else None
-    if isinstance(options, dict):
+    if isinstance(problem, dict) and isinstance(problem.get("options"), dict):
+        options = problem["options"]
         options.setdefault("external", False)
         if problem.get("name") == "clustering":
             options.setdefault("base", None)
@@ -345,9 +364,20 @@ class Workspace:
     def _publish(self, record: dict[str, Any] | None, **changes: Any) -> None:
         if record is not None:
             changes["history_bytes"] = self._append_history(record)
-        manifest = {**self.manifest, **changes}
+        manifest = sealed({**self.manifest, **changes}, self._history_bytes(changes))
         replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
         self.manifest = manifest
+
+    def _history_bytes(self, changes: dict[str, Any] | None = None) -> bytes:
+        """The committed part of the history."""
+        count, file = {**self.manifest, **(changes or {})}["history_bytes"], self.path / HISTORY
+        return file.read_bytes()[:count] if count and file.exists() else b""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether manifest and history are as they were committed; a workspace of before there were seals always is."""
+        seal = self.manifest.get("seal")
+        return seal is None or sealed(self.manifest, self._history_bytes())["seal"] == seal
 
     def _append_history(self, record: dict[str, Any]) -> int:
         # Lines past history_bytes were written by a run that died before its commit: cut them off.

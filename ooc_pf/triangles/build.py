@@ -29,12 +29,11 @@ def build_program(
         program = _with_limits(program, workers)
     zero = program.new_tiles()
     with np.errstate(over="ignore"):
-        if not math.isfinite(program.value(zero)):
-            raise InputError(
-                "the values or weights are too large: their objective is not a finite number; rescale them"
-            )
+        worth = program.value(zero)
     zero.close()
-    return replace(program, size=_largest(program.target))
+    if not math.isfinite(worth):
+        raise InputError("the values or weights are too large: their objective is not a finite number; rescale them")
+    return replace(program, size=_largest(program.target), worth=worth)
 
 
 def _largest(tiles: Tiles) -> float:
@@ -64,10 +63,11 @@ def _with_limits(program: TableProgram, workers: Workers) -> TableProgram:
     most, far = new_tiles(), max(_largest(lower), _largest(upper))
     for span in lower.passes():
         high, low = upper.read(*span), lower.read(*span)
-        enough = low <= high + settings.CLOSED_LIMITS * max(1.0, far)
+        enough = low <= high + settings.CLOSED_LIMITS * far
         _require(enough, span, lower, upper, "no metric lies within the limits: other upper limits imply")
         upper.write(span[0], np.maximum(high, low))  # rounding
-        most.write(span[0], np.minimum(upper.read(*span), far))
+        # Padding counts in no sum only while it is zero.
+        most.write(span[0], np.where(lower.tiling.inside(*span), np.minimum(upper.read(*span), far), 0.0))
     return replace(program, most=most)
 
 

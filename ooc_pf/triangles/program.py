@@ -39,7 +39,9 @@ class TableProgram:
     most : Tiles or None
         A point within the limits that satisfies every triangle; there where the closure may fall below ``lower``.
     size : float
-        Largest of the numbers.
+        Largest of the numbers: what violations are judged by, and rounding.
+    worth : float
+        The objective at x = 0: the size of what it is a sum of.
     pool : Pool
         Where tiles are: in memory or in its files.
     """
@@ -51,15 +53,11 @@ class TableProgram:
     most: Tiles | None
     size: float
     pool: Pool
+    worth: float = 0.0
 
     @property
     def tiling(self) -> Tiling:
         return self.target.tiling
-
-    @property
-    def scale(self) -> float:
-        """What violations are judged by."""
-        return max(1.0, self.size)
 
     def new_tiles(self) -> Tiles:
         """Tiles of zeros."""
@@ -105,6 +103,17 @@ class TableProgram:
             y, target = iterate.y(span), self.target.read(*span)
             x = self.clip(y, span)
             return 0.5 * (x - target) ** 2 + (target - y) * x
+
+        return self._sum(term)
+
+    def exact_bound(self, load: Tiles) -> float:
+        """The same from ``load = A'z`` itself, which keeps the digits that y loses where weights are large."""
+
+        def term(span: tuple[int, int]) -> np.ndarray:
+            loads, target = load.read(*span), self.target.read(*span)
+            inverse = 1.0 if self.inverse is None else self.inverse.read(*span)
+            x = self.clip(target - inverse * loads, span)
+            return 0.5 * (x - target) ** 2 + inverse * loads * x
 
         return self._sum(term)
 
@@ -221,7 +230,7 @@ def raise_to_limits(program: TableProgram, closure: Tiles) -> Tiles:
     """The closure, mixed with a feasible point as far as its lower limits need it: metrics form a convex set."""
     if program.most is None:
         return closure
-    allowed, share = settings.LIMIT_ROUNDING * program.scale, 0.0
+    allowed, share = settings.LIMIT_ROUNDING * program.size, 0.0
     for span in closure.passes():
         low, here, most = program.lower.read(*span) - allowed, closure.read(*span), program.most.read(*span)
         short = here < low

@@ -18,7 +18,16 @@ from ..engine.problem import Pass, State, Swept, Turn
 from ..errors import SearchStopped
 from ..kernels.triangles import scan_triples
 from . import settings as numbers
-from .program import TableIterate, TableProgram, Workers, close_block, close_tiles, open_block, raise_to_limits
+from .program import (
+    TableIterate,
+    TableProgram,
+    Workers,
+    add_loads,
+    close_block,
+    close_tiles,
+    open_block,
+    raise_to_limits,
+)
 from .settings import Settings
 from .store import TriangleRows, TriangleStore
 from .sweeps import extrapolate, sweep_once
@@ -66,12 +75,9 @@ def first_plan(program: TableProgram, settings: Settings) -> TablePlan:
 
 
 def norm_to_certify(program: TableProgram, tol: float) -> float:
-    """Norm of the violations found at which a certificate is likely to meet ``tol``.
-
-    That is better than asked for, not relative to the largest number, where rounding lets us.
-    """
-    rounding = numbers.ROUNDING * program.size * math.sqrt(program.tiling.edges)
-    return numbers.CERTIFY_AT * min(max(tol, rounding), tol * program.scale)
+    """Norm of the violations found at which a certificate is likely to meet ``tol``, where rounding lets it."""
+    rounding = numbers.ROUNDING * math.sqrt(program.tiling.edges)
+    return numbers.CERTIFY_AT * max(tol, rounding) * program.size
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,9 @@ class TableSchedule:
     def certify(self, state: TableState, tick: Callable[[], Any]) -> Scan:
         """The shortest-path closure of the iterate: a feasible point, and how far that is."""
         program, iterate = self.program, state.point
+        load = add_loads(state.rows, program.new_tiles())
+        bound = program.exact_bound(load)
+        load.close()
         point = program.new_tiles()
         for span in point.passes():
             point.write(span[0], program.clip(iterate.y(span), span))
@@ -111,7 +120,7 @@ class TableSchedule:
             squares.append(float(np.sum(far * far)))
         distance = math.sqrt(math.fsum(squares))
         raise_to_limits(program, point)
-        certificate = Certificate(program.value(point), self.bound(state), distance, program.scale)
+        certificate = Certificate(program.value(point), bound, distance, program.size, worth=program.worth)
         return Scan(0, 0.0, None, self.triangles, certificate, point)
 
     def scan(self, state: TableState, tick: Callable[[], Any]) -> Scan:

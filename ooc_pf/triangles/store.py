@@ -12,6 +12,7 @@ from ..errors import BudgetError, WorkspaceError
 from ..kernels.ragged import row_keys
 from ..kernels.triangles import forget_rows, rows_are_sound, unpack_rows
 from ..storage.arrays import ArrayWriter, open_array, read_array
+from ..storage.spill import Spilled, spilled_size
 from ..storage.vectors import Pool
 from .tiles import Block, Tiling
 
@@ -35,31 +36,6 @@ class TriangleRows:
     def with_trail(self, depth: int) -> "TriangleRows":
         """The same rows and duals with a fresh trail, or with depth 0 without."""
         return replace(self, trail=np.zeros((depth, len(self.dual) if depth else 0)))
-
-
-@dataclass(frozen=True)
-class Spilled:
-    """Where rows wait in the store's file: the trail first, then the parts of fixed depth."""
-
-    offset: int
-    rows: int
-    depth: int
-    triples: int
-
-    def write(self, pool: Pool, file: int, rows: TriangleRows) -> None:
-        at = self.offset
-        for part in (rows.trail, rows.dual, rows.start, rows.code):
-            pool.write(file, at, part)
-            at += part.nbytes
-
-    def read(self, pool: Pool, file: int) -> TriangleRows:
-        counts = (np.float64, self.depth * self.rows), (np.float64, self.rows), (np.int64, self.triples + 1)
-        at, parts = self.offset, []
-        for dtype, count in (*counts, (np.int32, self.rows)):
-            parts.append(pool.read(file, at, count, np.dtype(dtype)))
-            at += parts[-1].nbytes
-        trail, dual, start, code = parts
-        return TriangleRows(code, dual, start, trail.reshape(self.depth, self.rows if self.depth else 0))
 
 
 class TriangleStore:
@@ -93,12 +69,12 @@ class TriangleStore:
     def size(self, at: int) -> int:
         """Rows of block ``at``."""
         held = self._held[at]
-        return len(held.code) if isinstance(held, TriangleRows) else held.rows
+        return len(held.code) if isinstance(held, TriangleRows) else held.layout["code"][1][0]
 
     def get(self, at: int) -> TriangleRows:
         """The rows of block ``at``. Changes count when they are `put` back."""
         held = self._held[at]
-        return held if isinstance(held, TriangleRows) else held.read(self._pool, self._file)
+        return held if isinstance(held, TriangleRows) else TriangleRows(**held.read())
 
     def put(self, at: int, rows: TriangleRows) -> None:
         """Replace the rows of block ``at``."""
@@ -117,19 +93,19 @@ class TriangleStore:
                 f"the remembered rows need more than the {self._memory:,} bytes left for them; "
                 "give more memory=, or a workspace= where they can wait on disk"
             )
-        spilled = Spilled(self._place(at, rows.nbytes), len(rows.code), len(rows.trail), len(rows.start) - 1)
-        spilled.write(self._pool, self._file, rows)
-        self._held[at] = spilled
+        arrays = {"trail": rows.trail, "dual": rows.dual, "start": rows.start, "code": rows.code}
+        file, offset = self._place(at, spilled_size(arrays))
+        self._held[at] = Spilled.write(self._pool, file, offset, arrays)
 
-    def _place(self, at: int, size: int) -> int:
-        """Where block ``at`` has its part of the file; one that has outgrown it gets another at the end."""
+    def _place(self, at: int, size: int) -> tuple[int, int]:
+        """The file, and where block ``at`` has its part of it; one that has outgrown it gets another at the end."""
         with self._lock:
             if self._file is None:
                 self._file = self._pool.open_file()
             if size > self._places.get(at, (0, 0))[1]:
                 self._places[at] = self._used, size + size // 2
                 self._used += size + size // 2
-            return self._places[at][0]
+            return self._file, self._places[at][0]
 
     def close(self) -> None:
         """Give up the file."""

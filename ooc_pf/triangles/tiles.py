@@ -15,6 +15,7 @@ from ..errors import WorkspaceError
 from ..storage.arrays import open_array, read_array, write_parts
 from ..storage.vectors import Pool
 
+# These shape the last bits of sums, and the order in which rows are stored.
 PASS = 32  # tiles at a time where every entry is treated alike
 BLOCK_TRIPLES = 32  # most triples in a block, and so, times three, the most tiles a worker has at hand
 LEAST_BLOCKS = 4  # in a round, so that a few workers have something to do
@@ -72,6 +73,12 @@ class Tiling:
     @functools.cached_property
     def blocks(self) -> list[Block]:
         return [block for blocks in self.rounds for block in blocks]
+
+    def inside(self, first: int, last: int) -> np.ndarray:
+        """Which entries of the tiles ``first:last`` are above the diagonal of the matrix: bool[tiles, side, side]."""
+        tile_i, tile_j = (ends[first:last, None, None] * self.side for ends in np.triu_indices(self.across))
+        i, j = tile_i + np.arange(self.side)[:, None], tile_j + np.arange(self.side)
+        return (i < j) & (j < self.nodes)
 
     def edge_of(self, i, j):
         """Position of the edge between nodes i < j in a vector over edges."""
@@ -171,7 +178,7 @@ class Tiles:
             yield np.concatenate(list(row), axis=1)[: own.stop - own.start, : tiling.nodes - own.start]
 
     def spans(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The entries above the diagonal as a vector over edges, like a `pages.Vector`: (first edge, values)."""
+        """The entries above the diagonal as a vector over edges, like a `vectors.Vector`: (first edge, values)."""
         first = 0
         for stripe in self.lines():
             part = stripe[np.arange(stripe.shape[1]) > np.arange(len(stripe))[:, None]]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ooc_pf.commands.cli import main
-from tests.edgefiles import edges_of
+from tests.properties import edges_of
 
 ORDERS = "id,source,target,time,weight\n1,{0},{1},99,0.5\n2,{1},{2},99,0.6\n"
 

@@ -11,7 +11,6 @@ import pyarrow.parquet
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.commands import export as module
 from ooc_pf.commands.cli import main
 from ooc_pf.storage.arrays import write_array
 from ooc_pf.storage.workspace import create_workspace
@@ -61,7 +60,21 @@ def test_python_is_warned(stopped, tmp_path):
     assert not (tmp_path / "b.csv").exists()
 
 
-# -- long labels ----------------------------------------------------------------------------------------------------
+# -- memory and long labels ------------------------------------------------------------------------------------------
+
+
+def test_export_keeps_within_a_budget_too(small, tmp_path, settings):
+    run, whole, parts = tmp_path / "run.pf", tmp_path / "whole.csv", tmp_path / "parts.csv"
+    pf.metric_nearness(small, tol=1e-3, workspace=run)
+    pf.export(run, whole)
+    with pytest.raises(pf.BudgetError, match="least that will do") as caught:
+        pf.export(run, parts, memory="1MB")
+    assert not parts.exists()
+    least = int(str(caught.value).rsplit("is ", 1)[1].split(" ")[0].replace(",", ""))
+    settings.small_exports(50)  # so that it takes several parts
+    pf.export(run, parts, memory=least)
+    assert len(small[0]) > 100
+    assert parts.read_bytes() == whole.read_bytes()
 
 
 def star(path, labels):
@@ -76,6 +89,7 @@ def star(path, labels):
 LONG = ["A" * 50_000, *(f"é{k:04}" for k in range(2_000))]
 
 
+@pytest.mark.memory
 def test_a_long_label_does_not_break_the_budget(tmp_path):
     """In a process of its own, whose peak counts; fixed width would take 400 MB."""
     star(tmp_path / "run.pf", LONG)
@@ -101,11 +115,10 @@ def test_a_long_label_does_not_break_the_budget(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
 @pytest.mark.parametrize("text", [1, 30, 1 << 20])
-def test_parts_make_the_same_file(tmp_path, monkeypatch, ending, text):
+def test_parts_make_the_same_file(tmp_path, settings, ending, text):
     run = star(tmp_path / "run.pf", ["A" * 40, *(f"é{k}" for k in range(50))])
     pf.export(run, tmp_path / f"whole.{ending}")
-    monkeypatch.setattr(module, "TEXT", text)
-    monkeypatch.setattr(module, "BATCH", 7)
+    settings.short_parts(rows=7, text=text)
     assert pf.export(run, tmp_path / f"parts.{ending}") == 50
     read = {
         "csv": pyarrow.csv.read_csv,

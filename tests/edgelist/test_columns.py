@@ -8,7 +8,7 @@ from pyarrow import parquet
 
 from ooc_pf.edgelist.columns import Unclear, choose_columns
 from ooc_pf.edgelist.describe import describe
-from tests.edgefiles import read, refused
+from tests.properties import read, refused
 
 
 @pytest.mark.parametrize(

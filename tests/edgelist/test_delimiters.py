@@ -12,7 +12,8 @@ from ooc_pf.edgelist.columns import Unclear
 from ooc_pf.edgelist.delimiters import NAMES, find_delimiter
 from ooc_pf.edgelist.fields import BLANKS, PLAIN_INTEGER
 from ooc_pf.errors import InputError
-from tests.edgefiles import read, refused, write
+from tests.gallery import write
+from tests.properties import read, refused
 
 
 @pytest.mark.parametrize(
@@ -83,8 +84,8 @@ def test_labels_with_spaces_stay_whole_between_tabs(tmp_path):
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
 @pytest.mark.parametrize("block_bytes", [1, 7, 1 << 20])
-def test_every_line_end_is_one(tmp_path, monkeypatch, end, block_bytes):
-    monkeypatch.setattr(edgelist, "BLOCK_BYTES", block_bytes)
+def test_every_line_end_is_one(tmp_path, settings, end, block_bytes):
+    settings.small_reads(block=block_bytes)
     edges, report = read(tmp_path, end.join(["from to", "1 2", "# note", "3 4", "5 6", ""]))
     assert edges == {(1, 2): 1.0, (3, 4): 1.0, (5, 6): 1.0}
     assert report["lines"] == 5

@@ -13,7 +13,8 @@ import pytest
 
 import ooc_pf as pf
 from ooc_pf.errors import InputError
-from tests.edgefiles import GOOD, edges_of, write
+from tests.gallery import GOOD, write
+from tests.properties import edges_of
 
 EDGES = {(1, 2): 0.5, (2, 3): 1.5}
 

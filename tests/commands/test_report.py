@@ -1,0 +1,23 @@
+"""The report of a run."""
+
+import ooc_pf as pf
+from ooc_pf.commands.cli import main
+
+
+def test_report_tells_the_run(small, tmp_path, capsys):
+    pf.metric_nearness(small, workspace=tmp_path / "run.pf", tol=1e-6)
+    assert main(["report", str(tmp_path / "run.pf")]) == 0
+    told = capsys.readouterr().out
+    result = pf.open(tmp_path / "run.pf")
+    assert f"converged after {result.n_iter} iterations" in told
+    assert f"| lower bound | {result.lower_bound:.12g} |" in told
+    assert "| certify |" in told and "## Iterations" in told
+    assert main(["report", str(tmp_path / "run.pf"), "--output", str(tmp_path / "run.md"), "--json"]) == 0
+    assert (tmp_path / "run.md").read_text().strip() == told.strip()
+
+
+def test_progress_and_report_use_the_same_words(small, tmp_path, capsys):
+    pf.metric_nearness(small, workspace=tmp_path / "run.pf", tol=1e-6, progress=True)
+    shown, told = capsys.readouterr().err, pf.report(tmp_path / "run.pf")
+    for words in ("iteration", "lower bound", "gap", "violation", "rows found", "rows kept"):
+        assert f" {words} " in shown and f"| {words} |" in told
