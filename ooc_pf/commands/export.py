@@ -222,7 +222,8 @@ class _Answer:
         if not self.is_text or not rows:
             return []
         ends = np.cumsum(sum(self._sizes[ids] for ids in nodes.values()))
-        cuts, before = [], 0
+        cuts: list[int] = []
+        before = 0
         while before + self._text < ends[-1]:
             # A row that is too long by itself is a part of its own.
             cut = max(int(np.searchsorted(ends, before + self._text, "right")), (cuts[-1] if cuts else 0) + 1)

@@ -26,7 +26,7 @@ _VALUES = """weight weights value val distance dist length len sign rating score
 # Columns that are neither a node nor a value.
 _OTHERS = """id index idx edgeid edge rowid rownames unnamed0 indexlevel0 time timestamp timestamps date datetime year
     month day epoch unixtime t type label timeset comment comments note notes created createdat updated updatedat
-    directed matchkey"""
+    directed matchkey since until"""
 VALUES, OTHERS = frozenset(_VALUES.split()), frozenset(_OTHERS.split())
 
 
@@ -75,8 +75,8 @@ def find_pairs(names: list[str]) -> list[Pair]:
         places.setdefault(plain_name(name), []).append(k)
     return [
         Pair(i, j, sure)
-        for name in places.keys() & PAIRS.keys()
-        for partner, sure in PAIRS[name].items()
+        for name in places
+        for partner, sure in PAIRS.get(name, {}).items()
         for i in places[name]
         for j in places.get(partner, ())
     ]
@@ -102,10 +102,18 @@ def choose_columns(names: list[str]) -> tuple[int, ...]:
     plain = [plain_name(name) for name in names]
     nodes = (pairs[0].first, pairs[0].second) if pairs else _two_left(plain)
     left = [k for k in range(len(names)) if k not in nodes]
-    values = [k for k in left if plain[k] in VALUES] or [k for k in left if plain[k] and plain[k] not in OTHERS]
+    # A known name, or one with a known word in it, or the only one that nothing is known of.
+    values = [k for k in left if plain[k] in VALUES] or [k for k in left if _says(names[k], VALUES)]
+    values = values or [k for k in left if plain[k] and not _says(names[k], OTHERS)]
     if len(values) > 1:
         raise Unclear(f"several of them may be the value ({', '.join(names[k] for k in values[:5])})")
     return (*nodes, *values)
+
+
+def _says(name: str, known: frozenset[str]) -> bool:
+    """Whether a name, or one of its words, is among the known ones; words of one letter say nothing."""
+    words = re.findall(r"[^\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
+    return plain_name(name) in known or any(len(word) > 1 and word.casefold() in known for word in words)
 
 
 def _two_left(plain: list[str]) -> tuple[int, int]:
@@ -121,7 +129,7 @@ def propose(names: list[str]) -> str:
     pairs = find_pairs(names)
     nodes = [pairs[0].first, pairs[0].second] if pairs else []
     rest = [k for k in range(len(names)) if k not in nodes]
-    rest.sort(key=lambda k: plain_name(names[k]) in OTHERS)
+    rest.sort(key=lambda k: _says(names[k], OTHERS))
     some = ",".join(names[k] for k in (nodes + rest)[:3])
     return f"name node, node and value with columns= (--columns), for example --columns {some!r}"
 

@@ -103,6 +103,7 @@ def convert(
     _check_option("kind", kind, KINDS)
     _check_option("duplicates", duplicates, POLICIES if kind == "signed" else [p for p in POLICIES if p != "sign"])
     _check_option("bad_lines", bad_lines, BAD_LINES)
+    _check_option("header", header, (True, False, None))
     asked = Asked(_parse_columns(columns), parse_delimiter(delimiter), header)
     budget, workspace = _parse_budget(memory), local_path(workspace)
     with no_trace(workspace), building(workspace) as directory, Progress(progress) as bar:
@@ -151,9 +152,9 @@ def _describe_columns(reader: Source) -> dict[str, Any]:
 # -- options --------------------------------------------------------------------------------------------------------
 
 
-def _check_option(name: str, value: Any, allowed: Iterable[str]) -> None:
+def _check_option(name: str, value: Any, allowed: Iterable[Any]) -> None:
     if value not in allowed:
-        raise InputError(f"{name} {value!r} is unknown here; choose one of {', '.join(allowed)}")
+        raise InputError(f"{name} {value!r} is unknown here; choose one of {', '.join(map(str, allowed))}")
 
 
 def _parse_columns(columns: str | Iterable[str | int] | None) -> tuple[str, ...] | None:

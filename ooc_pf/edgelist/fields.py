@@ -3,12 +3,11 @@
 import contextlib
 import csv
 import gzip
-import io
 import re
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from ..errors import BadLine, InputError
 
@@ -33,12 +32,12 @@ _TRAILING = re.compile(rb"[ \t\v\f]+\n")
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def opened(path: Path) -> Iterator[tuple[BufferedReader, BufferedReader]]:
     """The text of a plain or gzip file, and the file below it, whose position tells how far the reading is."""
     try:
         with open(path, "rb") as raw:
             packed = raw.peek(2)[:2] == b"\x1f\x8b"
-            text = io.BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER) if packed else raw
+            text = BufferedReader(gzip.GzipFile(fileobj=raw), _BUFFER) if packed else raw
             if text.peek(3)[:3] == b"\xef\xbb\xbf":  # a byte order mark
                 text.read(3)
             yield text, raw
@@ -48,7 +47,7 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def read_chunks(text: BinaryIO, size: int) -> Iterator[bytes]:
+def read_chunks(text: BufferedReader, size: int) -> Iterator[bytes]:
     """The text in pieces of about ``size`` bytes; CR LF and CR, which end a line too, come as LF."""
     held = b""
     while chunk := text.read(size):
@@ -62,7 +61,7 @@ def read_chunks(text: BinaryIO, size: int) -> Iterator[bytes]:
         yield b"\n"
 
 
-def read_lines(path: Path, text: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def read_lines(path: Path, text: BufferedReader) -> Iterator[tuple[int, bytes]]:
     """The lines of a text without their ends, each with its number from 1."""
     rest, number = b"", 1
     for chunk in read_chunks(text, _LINES_BYTES):

@@ -171,17 +171,17 @@ class _TableHead:
     def layout(self) -> Layout:
         """Delimiter, header and columns, or an error that says what is open."""
         columns = self.asked.columns
-        named = columns is not None and not are_positions(columns)
-        if named and self.asked.header is False:
+        if columns is None:
+            has_header = self._has_header()
+            positions = self._by_names() if has_header else self._by_order()
+        elif are_positions(columns):
+            has_header, positions = self._has_header(), locate_positions(self.path.name, columns, len(self.fields))
+        elif self.asked.header is False:
             told = f"columns {', '.join(columns)} are names, but header=False (--no-header) says there are none"
             raise InputError(f"{self.path.name}: {told}; give positions from 1")
-        has_header = named or self._has_header()
-        if named:
-            positions = locate(self.path.name, columns, self.names, f"in its header, line {self.number}")
-        elif columns is not None:
-            positions = locate_positions(self.path.name, columns, len(self.fields))
         else:
-            positions = self._by_names() if has_header else self._by_order()
+            has_header = True
+            positions = locate(self.path.name, columns, self.names, f"in its header, line {self.number}")
         if has_header and not are_positions(columns):
             self._check_width()
         self._check_values(positions, has_header)

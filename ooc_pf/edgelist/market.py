@@ -1,7 +1,7 @@
 """The head of a Matrix Market file."""
 
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from ..errors import InputError
 from .fields import line_error, shown
@@ -11,7 +11,7 @@ BANNER = b"%%matrixmarket"
 WORDS = ((b"matrix",), (b"coordinate",), (b"real", b"integer", b"pattern"), (b"general", b"symmetric"))
 
 
-def has_banner(path: Path, text: BinaryIO) -> bool:
+def has_banner(path: Path, text: BufferedReader) -> bool:
     """Whether the file begins as Matrix Market does; one that only has the name of such a file is refused."""
     if text.peek(len(BANNER))[: len(BANNER)].lower() == BANNER:
         return True

@@ -20,7 +20,7 @@ COPY_BYTES = 1 << 20  # cost only: bytes taken from a pipe at once
 def local_path(path: str | os.PathLike) -> str | Path:
     """A path as the file system knows it: ``~`` is the home directory, ``file://`` is left out.
 
-    Other addresses, which name an object store, are returned as they are.
+    Other addresses, which name an object store, are returned as they are, and are the only text returned.
     """
     text = os.fspath(path)
     if isinstance(text, str) and text.startswith("file://"):
@@ -62,7 +62,7 @@ def readable_file(source: str | os.PathLike, folder: Path) -> Path:
             raise InputError("-: there is no standard input to read from; name a file")
         return _copy(stream, folder / "stdin")
     path = local_path(source)
-    if is_url(path):
+    if isinstance(path, str):
         raise InputError(
             f"{path}: an edge list is read from a file here or from a pipe; fetch it first, or pipe it into "
             "`ooc-pf convert - WORKSPACE`"

@@ -255,7 +255,7 @@ class TextSource:
         if not field:
             raise BadLine("a node id is empty")
         if self.layout.size is not None:
-            return self._parse_index(field)
+            return _parse_index(field, self.layout.size)
         if not self.text_labels:
             if len(field) < LONGEST_INTEGER and PLAIN_INTEGER.fullmatch(field) and -(2**63) <= int(field) < 2**63:
                 return int(field)
@@ -265,12 +265,13 @@ class TextSource:
         except UnicodeDecodeError:
             raise BadLine(f"node id {shown(field)} is not UTF-8 text") from None
 
-    def _parse_index(self, field: bytes) -> int:
-        """An index of a Matrix Market file."""
-        index = int(field) if len(field) < LONGEST_INTEGER and INTEGER.fullmatch(field) else 0
-        if not 1 <= index <= self.layout.size:
-            raise BadLine(f"index {shown(field)} is not within 1 to {self.layout.size}")
-        return index
+
+def _parse_index(field: bytes, size: int) -> int:
+    """An index of a Matrix Market file."""
+    index = int(field) if len(field) < LONGEST_INTEGER and INTEGER.fullmatch(field) else 0
+    if not 1 <= index <= size:
+        raise BadLine(f"index {shown(field)} is not within 1 to {size}")
+    return index
 
 
 def _may_hold_odd_integers(block: bytes) -> bool:

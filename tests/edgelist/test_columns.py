@@ -35,6 +35,11 @@ from tests.properties import read, refused
         ("match_weight match_probability unique_id_l unique_id_r", "unique_id_l unique_id_r match_weight"),
         ("Source Target Type Id Label timeset Weight", "Source Target Weight"),
         ("source target time", "source target"),
+        ("source target event_time", "source target"),
+        ("source target createdAt edgeId", "source target"),
+        ("source target event_time closeness", "source target closeness"),
+        ("from to trust_score comments_count", "from to trust_score"),
+        ("from to matchKey maxDistance", "from to maxDistance"),
         ("person friend", "person friend"),
         ("score person friend", "person friend score"),
     ],
@@ -56,6 +61,7 @@ def test_known_names_decide(names, chosen):
         "source target from to",
         "source target target",
         "weight score",
+        "source target trust_score max_distance",
     ],
 )
 def test_names_that_leave_it_open(names):

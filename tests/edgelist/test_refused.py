@@ -115,6 +115,8 @@ def test_directory_and_damaged_gzip(tmp_path):
         ({"duplicates": "max"}, InputError, ["'max'", "mean, sum, first, error"]),
         ({"duplicates": "sign"}, InputError, ["'sign'", "mean, sum, first, error"]),
         ({"bad_lines": "ignore"}, InputError, ["'ignore'", "error, skip"]),
+        ({"header": "yes"}, InputError, ["'yes'", "True, False, None"]),
+        ({"delimiter": "::"}, InputError, ["'::'", "tab ('\\t')"]),
         ({"columns": "a"}, InputError, ["two or three"]),
         ({"columns": "a,b,a"}, InputError, ["two or three different"]),
         ({"memory": "lots"}, InputError, ["'lots'"]),
