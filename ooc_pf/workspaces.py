@@ -44,14 +44,17 @@ def _found(address: str) -> Any:
 
 def family_of(workspace: "Workspace") -> "Family":
     """The family of the run that a workspace holds."""
+    from .engine.family import check_family, engine_of
+
     held = workspace.manifest["problem"]
     if held is None:
         raise WorkspaceError(f"{workspace.name} holds no run yet; start one with `ooc-pf solve {workspace.name}`")
-    settings = held["options"].get("settings")
-    name = settings.get("engine", held["name"]) if isinstance(settings, dict) else held["name"]
-    if name not in FAMILIES:
+    name = engine_of(held) or held["name"]
+    if not isinstance(name, str) or name not in FAMILIES:
         raise WorkspaceError(f"{workspace.name} holds a run of {name!r}, which this release does not know")
-    return _found(FAMILIES[name].family)
+    family = _found(FAMILIES[name].family)
+    check_family(family, workspace)
+    return family
 
 
 def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -> "Result":

@@ -15,7 +15,8 @@ from ..engine.store import ConstraintStore, read_blocks
 from ..errors import InputError
 from ..storage.arrays import digest, open_array, write_array
 from ..storage.memory import Budget
-from ..storage.vectors import Pool, Vector, flat, read_vector, write_vector
+from ..storage.records import check_fields, read_record, require
+from ..storage.vectors import Pool, Vector, flat, write_vector
 from ..storage.workspace import Workspace, create_workspace
 from . import settings as numbers
 from .budget import share_out
@@ -30,7 +31,10 @@ from .search import NumbaOracle
 from .search_dask import ClusterOracle
 from .search_igraph import IgraphOracle
 from .settings import Settings
-from .stored import load_point, load_program, stored_weights
+from .stored import load_feasible, load_point, load_program, stored_weights
+
+# Options that every run has, as the manifest keeps them; of the seed only that it is there.
+STORED = {"tol": float, "oracle": str, "seed": object, "external": bool, "settings": dict, "weights": str | None}
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,10 @@ class CycleFamily:
         How its oracle goes about it in memory, or laid out for disk; None: that cannot be.
     finish, fields
         As `engine.family.Family` has them.
+    stored : dict
+        The kinds of its options in a manifest, beside those that every such problem has.
+    sound : options -> bool
+        Whether a run can have these.
     check_answer : function or None
         Recomputes what ``finish`` made, for `verify`.
     """
@@ -82,6 +90,10 @@ class CycleFamily:
     check_answer: CheckAnswer | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
+    stored: dict[str, Any] = field(default_factory=dict)
+    sound: Callable[[Options], bool] = lambda options: True
+
+    engine = None
     keyed = None
     free = ()
     resumable = True
@@ -97,6 +109,16 @@ class CycleFamily:
         if limits.client is not None and options["oracle"] != "numba":
             raise InputError("client= needs oracle='numba'")
         return {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
+
+    def check_held(self, workspace: Workspace) -> None:
+        options = workspace.manifest["problem"]["options"]
+        check_fields(options, {**STORED, **self.stored}, workspace.record, "problem.options.")
+        require(options["oracle"] in ("numba", "igraph"), workspace.record, f"oracle is {options['oracle']!r}")
+        require(self.sound(options), workspace.record, "the options are none that a run has")
+        self._stored_settings(workspace)
+
+    def _stored_settings(self, workspace: Workspace) -> Settings:
+        return Settings.read(workspace.manifest["problem"]["options"]["settings"], workspace.record)
 
     def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
         external = options["external"]
@@ -178,11 +200,16 @@ class CycleFamily:
     def load_point(self, program: CycleProgram, workspace: Workspace, pool: Pool) -> CyclePoint:
         return load_point(program, workspace, pool)
 
-    def load_plan(self, plan: dict[str, Any]) -> CyclePlan:
-        return CyclePlan(**plan)
+    def load_plan(self, workspace: Workspace) -> CyclePlan:
+        plan = read_record(CyclePlan, workspace.manifest["plan"], workspace.record, "plan")
+        names = [stage.name for stage in self._stored_settings(workspace).stages]
+        require(plan.stage in names and plan.wave >= 0, workspace.record, f"plan.stage is {plan.stage!r}")
+        cooled = plan.stage == numbers.HOT and not (workspace.generation / "heat").exists()
+        require(not cooled, workspace.record, f"plan.stage is {plan.stage!r}, and {workspace.generation} has no heat")
+        return plan
 
     def load_feasible(self, program: CycleProgram, group: Path, pool: Pool) -> Vector:
-        return read_vector(group, "x", pool)
+        return load_feasible(program, group, pool)
 
     def new_store(self, program: CycleProgram, budget: Budget, pool: Pool) -> ConstraintStore:
         return ConstraintStore(budget.rows, pool)

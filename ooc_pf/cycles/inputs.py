@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import InputError, WorkspaceError
+from ..storage.arrays import count_labels
 from ..storage.vectors import Pool, Vector, read_vector, spans
 from ..storage.workspace import Workspace
 from .graph import canonical_edges
@@ -164,8 +165,9 @@ def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
 def load_edges(workspace: Workspace, pool: Pool) -> Edges:
     """The edges of a workspace; vectors over them are given back as they are."""
     nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
-    u, v, value = (read_vector(workspace.edges, field, pool) for field in ("u", "v", "value"))
-    sound = len(u) == len(v) == len(value) == edges
+    kinds = {"u": np.int32, "v": np.int32, "value": np.float64}
+    u, v, value = (read_vector(workspace.edges, field, pool, kind) for field, kind in kinds.items())
+    sound = len(u) == len(v) == len(value) == edges and count_labels(workspace.edges) == nodes
     if sound:
         for a, b, w in spans(u, v, value):
             sound = sound and bool(np.all((a >= 0) & (a < b) & (b < nodes)) and np.isfinite(w).all())

@@ -12,7 +12,7 @@ from ..errors import InputError, WorkspaceError
 from ..storage.memory import Budget
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace, exists, is_path
-from .family import Data, Family, Given, Options, Session, Size
+from .family import Data, Family, Given, Options, Session, Size, check_family, holds_run_of
 from .limits import Limits
 from .loop import run
 from .parallel import cluster_client, count_workers, worker_pool
@@ -64,6 +64,8 @@ def place_for(family: Family, given: Given, options: Options, limits: Limits) ->
     with workspace.locked():
         graph, held = workspace.manifest["graph"], workspace.manifest["problem"]
         size = Size(graph["nodes"], graph["edges"])
+        if held is not None and not limits.restart and holds_run_of(family, workspace):
+            check_family(family, workspace)
         kept = None if held is None or limits.restart else held["options"]
         options = family.settle(options, size, kept, disk=True)
         with _session(family, given, options, size, limits, workspace) as session:

@@ -283,4 +283,6 @@ CLUSTERING = CycleFamily(
     finish=finish_clustering,
     check_answer=check_clusters,
     fields={"labels": None, **dict.fromkeys(RATIOS), "zeros": 0},
+    stored={"gamma": float | None, "base": float | None},
+    sound=lambda options: (options["gamma"] is None or options["gamma"] > 0) and (options["base"] or 0.0) <= 0.0,
 )
