@@ -44,12 +44,15 @@ class Request:
         The first one.
     store : dict
         What the store of rows forgets, and what changes in it.
+    mark : () -> str, or None
+        A fingerprint of the rows, where they are a table.
     """
 
     program: RowProgram
     make: Callable[[Session], Problem[Iterate, ConstraintStore, RowPlan]]
     stage: str
     store: dict[str, Any] = field(default_factory=dict)
+    mark: Callable[[], str] | None = None
 
     @property
     def size(self) -> Size:
@@ -134,7 +137,7 @@ class GeneralFamily:
         return given.source
 
     def marks(self, data: Request, options: Options) -> Options:
-        return {}
+        return {"rows": None if data.mark is None else data.mark()}
 
     # -- a run --------------------------------------------------------------------------------------------------------
 

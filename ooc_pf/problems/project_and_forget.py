@@ -101,8 +101,6 @@ def project_and_forget(
     inner = None if interior is None else read_point("interior", interior, objective)
     options = {"tol": tol, "forget": forget, "oracle": source.name, "objective": objective.name}
     options |= {"seed": seed, "interior": None if inner is None else digest(inner)}
-    if workspace is not None:
-        options["rows"] = source.fingerprint() if source.fingerprint is not None else None
 
     def make(session: Session) -> RowSchedule:
         scanner = Scanner(session.threads, objective.domain, inner)
@@ -119,4 +117,4 @@ def project_and_forget(
         progress=progress,
         restart=restart,
     )
-    return solve(ROWS, Given(Request(program, make, stage, {"forgets": forget})), options, limits)
+    return solve(ROWS, Given(Request(program, make, stage, {"forgets": forget}, source.fingerprint)), options, limits)
