@@ -42,6 +42,7 @@ def stored_objective(group: Path) -> Objective | None:
         raise WorkspaceError(f"{group}: the objective is damaged; `ooc-pf solve --restart` starts again")
     if matrix is not None:
         inverse = cho_solve(cho_factor(matrix), np.eye(size))
+        inverse = np.ascontiguousarray(0.5 * (inverse + inverse.T))
     code, power, peak, offset, low, high = numbers.tolist()
     parts = {"matrix": matrix, "inverse": inverse, "peak": peak, "offset": offset}
     return Objective("stored", int(code), *vectors, power=power, domain=(low, high), **parts)
