@@ -114,7 +114,7 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
 
     unknown = [name for name in limits if name not in LIMITS]
     if unknown:
-        raise InputError(f"resume takes tol, {', '.join(LIMITS)}; {unknown[0]} was fixed when the run was started")
+        raise InputError(f"resume takes tol, {', '.join(LIMITS)}, and not {unknown[0]}; a run keeps its other options")
     place = Workspace(workspace)
     family = _resumable(place)
     if tol is not None and tol != place.manifest["problem"]["options"]["tol"]:

@@ -8,6 +8,7 @@ commit.
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..edgelist.choices import BAD_LINES, KINDS, POLICIES
+from ..errors import InputError
 from ..workspaces import problems
 from .formats import FORMATS
 
@@ -64,7 +66,7 @@ def _say(args: Args, facts: dict[str, Any], text: str) -> None:
 
 
 def _parser() -> Parser:
-    parser = Parser(
+    parser = _Parser(
         prog="ooc-pf", description="Solve convex problems with more constraints than anyone can list, on disk."
     )
     package = sys.modules["ooc_pf"]  # above this room, and loaded whenever this runs
@@ -160,7 +162,18 @@ def _add_limits(sub: Parser) -> None:
 
 
 def _gamma(text: str) -> float | None:
-    return None if text.lower() == "none" else float(text)
+    try:
+        return None if text.lower() == "none" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 'none'") from None
+
+
+class _Parser(argparse.ArgumentParser):
+    """Takes -1e-1 for a number, as it does -0.1, not for an option."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"^-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 
 def _limits(args: Args) -> dict[str, Any]:
@@ -253,6 +266,8 @@ def _example(args: Args) -> int:
         with tempfile.TemporaryDirectory() as folder:
             result, text = run_example(Path(folder))
     else:
+        if Path(args.keep).exists():
+            raise InputError(f"{args.keep} is there already; name a directory that is not, and it will be made")
         Path(args.keep).mkdir(parents=True)
         result, text = run_example(Path(args.keep))
     _say(args, result.summary(), text)
