@@ -136,7 +136,8 @@ class CycleFamily:
                 "(gamma=None) and igraph work in memory"
             )
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
-        stored = chosen.stored() if held is None else held.get("settings")
+        kept = (held or {}).get("settings") or {}
+        stored = kept if "stages" in kept else chosen.stored()  # those of a table are refused later, by name
         return {**options, "external": bool(external), "settings": stored}
 
     def needs_disk(self, options: Options) -> bool:
