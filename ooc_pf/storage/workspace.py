@@ -26,6 +26,7 @@ import numpy as np
 
 from ..errors import WorkspaceBusyError, WorkspaceError
 from .arrays import write_array, write_labels
+from .clients import exclusively
 from .objectstore import Mirror, is_url, local_copy
 
 FORMAT = "ooc_pf workspace"
@@ -53,7 +54,7 @@ def flush(directory: Path) -> None:
 def replace_file(path: Path, text: str) -> None:
     """Replace a file's content so that a reader, or a crash, sees the old text or the new and nothing between."""
     fresh = path.with_name(path.name + ".new")
-    with open(fresh, "w", encoding="utf-8") as file:
+    with open(fresh, "w", encoding="utf-8", opener=exclusively) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -306,8 +307,9 @@ class Workspace:
         """Hold the workspace for writing; a second process is refused. The system drops the lock if we die."""
         with open(self.path / LOCK, "a") as file:
             _take_lock(file, self.path)
-            self.manifest = self._read_manifest()
-            yield
+            with self._mirror.writing() if self._mirror is not None else contextlib.nullcontext():
+                self.manifest = self._read_manifest()
+                yield
 
     def commit(
         self,

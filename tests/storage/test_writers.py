@@ -1,0 +1,380 @@
+"""Two writers on one store: each commit is won by one of them, the other one is told, and the store stays whole.
+
+The client is the real one. The server is a stand-in on loopback that is slow, loses answers and answers late.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+
+import ooc_pf as pf
+from ooc_pf.storage import clients, objectstore
+from ooc_pf.storage.clients import FileClient, ObstoreClient, connect
+from ooc_pf.storage.objectstore import Mirror
+from ooc_pf.storage.store_manifest import MANIFEST
+from ooc_pf.storage.workspace import Workspace
+from tests.properties import assert_same_bits
+from tests.storage.s3_server import Faults, S3Server
+
+pytest.importorskip("obstore")
+
+pytestmark = pytest.mark.server
+ACCESS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+URL = "s3://bucket/run.pf"
+ROUGH = {"refuse": 0.08, "deny": 0.08, "lose": 0.1, "late": 0.1, "conflict": 0.05, "delay": 0.003, "calm": 0.05}
+
+
+class Died(BaseException):
+    """What stands in for a kill."""
+
+
+@pytest.fixture
+def s3(monkeypatch):
+    with S3Server() as server:
+        for name, value in {**ACCESS, "AWS_ENDPOINT_URL": server.endpoint}.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture
+def at(tmp_path, monkeypatch):
+    """Goes to a machine: a folder for working copies."""
+    return lambda name: monkeypatch.setenv("OOC_PF_CACHE", str(tmp_path / name))
+
+
+@pytest.fixture
+def begun(s3, at, small):
+    """A store with two iterations of a run, and two writers that have not read it yet."""
+    at("first")
+    pf.metric_nearness(small, tol=1e-5, workspace=URL, max_iter=2)
+    return writers(at, URL)
+
+
+def writers(at, url):
+    made = []
+    for name in ("anne", "bert"):
+        at(name)
+        made.append(Workspace(url))
+    at("reader")
+    return made
+
+
+def commit(place, who):
+    """A commit of the same state again, with the writer's name in the manifest, the history and the generation."""
+
+    def write(folder):
+        shutil.copytree(place.generation, folder, dirs_exist_ok=True)
+        (folder / "writer").write_text(who)
+
+    record = {**place.history()[-1], "writer": who}
+    place.commit(record, write_generation=write, iteration=place.manifest["iteration"] + 1, writer=who)
+
+
+def assert_whole(url, who):
+    """The store verifies, and every part of it is of one writer."""
+    assert pf.verify(url, oracle="numba")["rows"] > 0
+    place = Workspace(url)
+    assert place.manifest["writer"] == who == place.history()[-1]["writer"] == (place.generation / "writer").read_text()
+
+
+def race(places, names=("anne", "bert")):
+    """Both read the same state, then both commit; who won and who was told that another did."""
+    start, ends = threading.Barrier(2), {}
+
+    def run(place, who):
+        try:
+            with place.locked():
+                start.wait()
+                commit(place, who)
+            ends[who] = "won"
+        except pf.WorkspaceBusyError:
+            ends[who] = "busy"
+        except BaseException as error:
+            start.abort()
+            ends[who] = error
+
+    threads = [threading.Thread(target=run, args=both) for both in zip(places, names, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, ends.values())) == ["busy", "won"], ends
+    return next(who for who in ends if ends[who] == "won")
+
+
+def assert_only_named(server):
+    """Nothing is on the store that its manifest does not name."""
+    files = json.loads(server.objects["bucket", f"run.pf/{MANIFEST}"])["files"]
+    named = {f"run.pf/{folder}/{name}" for folder in files for name in files[folder]}
+    assert set(server.names()) == named | {f"run.pf/{MANIFEST}"}
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def test_one_of_two_writers_wins_each_commit(s3, begun, seed):
+    rounds, wins = 200 if seed else 20, []
+    s3.faults = Faults(**ROUGH, seed=seed)
+    for _ in range(rounds):
+        wins.append(race(begun))
+        assert_whole(URL, wins[-1])
+    print(f"{rounds} races: anne won {wins.count('anne')}, bert {wins.count('bert')}; faults {s3.faults.seen}")
+    s3.faults = Faults()
+    with begun[0].locked():
+        commit(begun[0], "anne")
+    assert_only_named(s3)
+
+
+def test_one_of_two_writers_wins_in_local_files_too(tmp_path, at, small):
+    url = f"file://{tmp_path}/a folder/run.pf"
+    at("first")
+    pf.metric_nearness(small, tol=1e-5, workspace=url, max_iter=2)
+    places = writers(at, url)
+    for _ in range(20):
+        assert_whole(url, race(places))
+    with places[0].locked():
+        commit(places[0], "anne")
+    assert isinstance(connect(url), FileClient)
+    files = json.loads((tmp_path / "a folder" / "run.pf" / MANIFEST).read_text())["files"]
+    assert connect(url).sizes().keys() == {f"{folder}/{name}" for folder in files for name in files[folder]} | {
+        MANIFEST
+    }
+
+
+def test_one_of_two_makers_of_a_workspace_wins(s3, at, tmp_path):
+    (tmp_path / "edges.txt").write_text("a b 1\nb c 1\na c 5\n")
+    inner, halted = Mirror.push, threading.Event()
+
+    def push(self):
+        if not halted.is_set():
+            halted.set()
+            at("bert")
+            pf.convert(tmp_path / "edges.txt", URL)
+        inner(self)
+
+    at("anne")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Mirror, "push", push)
+        with pytest.raises(pf.WorkspaceBusyError, match="changed by another process"):
+            pf.convert(tmp_path / "edges.txt", URL)
+    for machine in ("anne", "bert", "reader"):
+        at(machine)
+        assert pf.metric_nearness(URL, max_iter=1).n_iter >= 1
+    assert_only_named(s3)
+
+
+def test_the_loser_takes_back_what_it_sent(s3, begun):
+    anne, bert = begun
+    with anne.locked(), bert.locked():
+        commit(anne, "anne")
+        before = dict(s3.objects)
+        with pytest.raises(pf.WorkspaceBusyError, match="wait for it, then start again"):
+            commit(bert, "bert")
+        assert s3.objects == before
+    with bert.locked():
+        commit(bert, "bert")
+    assert_whole(URL, "bert")
+
+
+@pytest.mark.parametrize("answers", [["lose"], ["deny"], ["late"], ["refuse", "lose"], ["conflict"], ["late", "lose"]])
+def test_a_put_whose_answer_is_lost_is_not_a_lost_race(s3, begun, answers):
+    s3.faults = Faults(script=answers)
+    with begun[0].locked():
+        commit(begun[0], "anne")
+        commit(begun[0], "anne")
+    assert not s3.faults.script
+    assert_whole(URL, "anne")
+
+
+def test_a_put_that_arrives_after_it_was_given_up(s3, begun, monkeypatch, small, at):
+    """The writer cannot know; what it sent stays, and the next call finds out."""
+    monkeypatch.setattr(objectstore, "WAITS", (0.0,))
+    put, late = ObstoreClient.put_if, []
+
+    def lose(self, name, *rest):
+        if name != MANIFEST:
+            return put(self, name, *rest)
+        late.append((self, name, *rest))
+        raise OSError("timed out")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObstoreClient, "put_if", lose)
+        with begun[0].locked(), pytest.raises(OSError, match=r"not known.*timed out.*the next call finds out"):
+            commit(begun[0], "anne")
+    put(*late[0])
+    assert_whole(URL, "anne")
+    with begun[0].locked():
+        commit(begun[0], "anne")
+    assert_only_named(s3)
+
+
+def test_a_slow_deletion_spares_a_writer_that_came_after(s3, begun, monkeypatch):
+    """Anne deletes late: Bert has built on her commit, twice, and sends a third time."""
+    anne, bert = begun
+    clean = Mirror._clean
+
+    def late(self, names):
+        if self is anne._mirror:
+            with bert.locked():
+                for _ in range(2):
+                    commit(bert, "bert")
+                self._client.send("commits/" + "f" * 32 + "/running", anne.path / MANIFEST)
+        clean(self, names)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mirror, "_clean", late)
+        with anne.locked():
+            commit(anne, "anne")
+    assert f"run.pf/commits/{'f' * 32}/running" in s3.names()
+    assert_whole(URL, "bert")
+    with bert.locked():
+        commit(bert, "bert")
+    assert_only_named(s3)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "every"])
+def test_a_writer_that_dies_at_any_request_leaves_a_whole_store(s3, begun, monkeypatch, every, after):
+    """The next commit of another one deletes what the dead one left."""
+    anne, bert = begun
+    for place, who in ((anne, "anne"), (bert, "bert")):
+        with place.locked():
+            commit(place, who)
+    monkeypatch.setattr(objectstore, "THREADS", 1)
+    with monkeypatch.context() as patch, anne.locked():
+        left = count_down(patch, after)
+        left.append(1000)
+        commit(anne, "anne")
+        requests = 1000 - left[0]
+    ends = set()
+    for step in range(requests) if every else [0, 1, 2, 3, *range(requests - 4, requests)]:
+        with bert.locked():
+            commit(bert, "bert")
+        assert_only_named(s3)
+        with monkeypatch.context() as patch, anne.locked():
+            left = count_down(patch, after)
+            left.append(step)
+            with pytest.raises(Died):
+                commit(anne, "anne")
+        ends.add(Workspace(URL).manifest["writer"])
+        assert_whole(URL, Workspace(URL).manifest["writer"])
+    assert ends == {"anne", "bert"} and requests > 15
+
+
+def count_down(patch, after):
+    """Let the process die at a request, before or after it is served; its number is put into the list returned."""
+    left = []
+
+    def dying(inner):
+        def call(self, *args):
+            die = bool(left) and left[0] == 0
+            if left:
+                left[0] -= 1
+            if die and not after:
+                raise Died
+            answer = inner(self, *args)
+            if die:
+                raise Died
+            return answer
+
+        return call
+
+    for verb in ("read", "send", "put_if", "sizes", "delete"):
+        patch.setattr(ObstoreClient, verb, dying(getattr(ObstoreClient, verb)))
+    return left
+
+
+def test_a_reader_beside_a_writer_costs_no_commit(s3, begun, at):
+    """A third process on the writer's machine must not bring in another's commit for it to overwrite."""
+    anne, bert = begun
+    with anne.locked():
+        with bert.locked():
+            commit(bert, "bert")
+        at("anne")
+        assert "writer" not in Workspace(URL).manifest  # what the machine's own writer works on
+        with pytest.raises(pf.WorkspaceBusyError):
+            commit(anne, "anne")
+    assert Workspace(URL).manifest["writer"] == "bert"
+    at("reader")
+    assert_whole(URL, "bert")
+
+
+def test_a_reader_whose_files_are_deleted_reads_again(s3, begun, at, monkeypatch):
+    fetch, halted = Mirror._fetch, threading.Event()
+
+    def meanwhile(self, *args):
+        if not halted.is_set():
+            halted.set()
+            with begun[0].locked():
+                commit(begun[0], "anne")
+        fetch(self, *args)
+
+    monkeypatch.setattr(objectstore, "THREADS", 1)
+    monkeypatch.setattr(Mirror, "_fetch", meanwhile)
+    assert_whole(URL, "anne")
+
+
+def test_a_store_that_ignores_conditions_is_named(begun, s3, monkeypatch):
+    monkeypatch.setattr(clients, "_warned", set())
+    s3.conditions = False
+    with begun[0].locked(), pytest.warns(UserWarning, match=r"If-Match.*not kept apart"):
+        commit(begun[0], "anne")
+    with begun[1].locked(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        commit(begun[1], "bert")
+    assert_whole(URL, "bert")
+    assert_only_named(s3)
+
+
+def test_addresses_that_fsspec_serves_are_named(small, at, monkeypatch):
+    monkeypatch.setattr(clients, "_warned", set())
+    url = f"memory://{os.urandom(4).hex()}/run.pf"
+    at("here")
+    with pytest.warns(UserWarning, match=r"fsspec.*not kept apart") as seen:
+        pf.metric_nearness(small, tol=1e-5, workspace=url, max_iter=2)
+    assert len(seen) == 1
+    at("there")
+    assert_same_bits(pf.metric_nearness(small, tol=1e-5), pf.resume(url))
+    anne, bert = writers(at, url)
+    with anne.locked(), bert.locked():
+        commit(anne, "anne")
+        with pytest.raises(pf.WorkspaceBusyError):
+            commit(bert, "bert")
+    assert_whole(url, "anne")
+
+
+@pytest.mark.slow
+def test_processes_race_with_whole_solves(s3, begun, small, at, tmp_path):
+    """Two machines resume the same run at once, again and again, until it is done; the bits are those of one."""
+    code = (
+        "import sys, ooc_pf as pf\n"
+        "try:\n"
+        "    print('done' if pf.resume(sys.argv[1], max_iter=1).converged else 'won')\n"
+        "except pf.WorkspaceBusyError:\n"
+        "    print('busy')\n"
+    )
+    s3.faults = Faults(**ROUGH)
+    said = set()
+    for _ in range(40):
+        both = [
+            subprocess.Popen(
+                [sys.executable, "-c", code, URL],
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "OOC_PF_CACHE": str(tmp_path / name)},
+            )
+            for name in ("anne", "bert")
+        ]
+        words = [process.communicate()[0].strip() for process in both]
+        assert set(words) & {"won", "done"} and set(words) <= {"won", "busy", "done"}, words
+        said |= set(words)
+        assert pf.verify(URL, oracle="numba")["rows"] > 0
+        if words == ["done", "done"]:
+            break
+    assert_same_bits(pf.metric_nearness(small, tol=1e-5), pf.open(URL))
+    assert "busy" in said
