@@ -41,10 +41,10 @@ from .store_manifest import (
     OURS,
     RECORD,
     Files,
+    StoreManifest,
     check_names,
     object_name,
     read_manifest,
-    write_manifest,
 )
 
 CACHE = "OOC_PF_CACHE"
@@ -128,37 +128,43 @@ class Mirror:
             if _digest(found) != self._base:
                 raise self._busy()
             listed = self._client.sizes()  # before the put: see the rule above
-            folder = f"{COMMITS}/{secrets.token_hex(16)}"
-            record, here = self._record(), self._here()
-            known = record["files"] if record["mark"] == self._base else {}
-            files = {name: (known[name][1] if known.get(name, [None])[0] == here[name] else folder) for name in here}
-            sent = [name for name in files if files[name] == folder]
-            mine = [f"{folder}/probe", *(f"{folder}/{name}" for name in sent)]
-            self._client.probe(mine[0])
+            base = read_manifest(found[0], self.url) if found else StoreManifest(b"")
+            commit, here = secrets.token_hex(16), self._here()
+            folder = f"{COMMITS}/{commit}"
+            files, probe = self._place(here, folder), f"{folder}/probe"
+            sent = [name for name in files if files[name][0] == folder]
+            self._client.probe(probe)
             _side_by_side(lambda name: self._client.send(f"{folder}/{name}", self.path / name), sent)
-            placed = {name: (files[name], here[name][0]) for name in files}
-            body = write_manifest((self.path / MANIFEST).read_bytes(), placed)
-            try:
-                self._swap(body, found[1] if found else None)
-            except WorkspaceBusyError:
-                self._clean(mine)
-                raise
+            fresh = StoreManifest((self.path / MANIFEST).read_bytes(), files, base.after(commit))
+            body = fresh.encode()
+            winner = self._swap(body, commit, found[1] if found else None)
+            if winner is not None:
+                self._clean({probe, *(f"{folder}/{name}" for name in sent)} - winner.objects())
+                raise self._busy()
             self._base = _digest((body, {}))
-            self._write_record(placed, here)
-            self._clean([*(listed.keys() - {object_name(files[name], name) for name in files} - {MANIFEST}), mine[0]])
+            self._write_record(files, here)
+            self._clean({probe, *listed} - fresh.objects() - {MANIFEST})
 
-    def _swap(self, body: bytes, version: Version | None) -> None:
-        """Put the manifest if the store still has the one we build on, and find out whether it happened.
+    def _place(self, here: dict[str, list[int]], folder: str) -> Files:
+        """Where each file is to be: where it is, if it is as it was; else in the folder of a new commit."""
+        record = self._record()
+        known = record["files"] if record["mark"] == self._base else {}
+        same = {name for name in here if known.get(name, [None])[0] == here[name]}
+        return {name: (known[name][1] if name in same else folder, here[name][0]) for name in here}
+
+    def _swap(self, body: bytes, commit: str, version: Version | None) -> StoreManifest | None:
+        """Put the manifest if the store still has the one we build on; return that of another writer if it won.
 
         An answer may get lost, and a put that was given up may still arrive. So after anything but a plain yes the
-        manifest is read back: it is ours, or another writer's, or still the old one; then the put is tried again,
-        which is safe because it is the same put.
+        manifest is read back. Either our commit led to it, or it is another writer's, or still the old one; then the
+        put is tried again, which is safe because it is the same put.
         """
         trouble: Exception | None = None
         for wait in WAITS:
             time.sleep(wait)
             try:
-                return self._client.put_if(MANIFEST, body, version)
+                self._client.put_if(MANIFEST, body, version)
+                return None
             except (Refused, OSError) as error:
                 trouble = error
             try:
@@ -166,10 +172,9 @@ class Mirror:
             except OSError as error:
                 trouble = error
                 continue
-            if found is not None and found[0] == body:
-                return None
             if _digest(found) != self._base:
-                raise self._busy()
+                winner = read_manifest(found[0], self.url) if found else StoreManifest(b"")
+                return None if commit in winner.lineage else winner
         raise OSError(
             f"{self.url}: whether the last commit arrived is not known ({trouble}); the copy in {self.path} has it, "
             "and the next call finds out and goes on"
@@ -194,9 +199,9 @@ class Mirror:
         if found is None or (record["mark"] == mark and (self.path / MANIFEST).is_file()):
             self._base = mark
             return True
-        manifest, placed = read_manifest(found[0], self.url)
-        plain = placed is None
-        files = placed if placed is not None else self._plain_files()
+        there = read_manifest(found[0], self.url)
+        plain = there.files is None
+        files = self._plain_files() if there.files is None else there.files
         check_names(files, self.url)
         here, known = self._here(), {} if plain else record["files"]
         stale = [name for name in files if known.get(name) != [here.get(name), files[name][0]]]
@@ -210,7 +215,7 @@ class Mirror:
             return False
         if plain and _digest(self._manifest()) != mark:
             return False
-        self._write(MANIFEST, manifest)
+        self._write(MANIFEST, there.own)
         for name in here.keys() - files.keys() - {MANIFEST}:
             self._remove(name)
         self._base = mark

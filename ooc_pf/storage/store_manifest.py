@@ -2,14 +2,15 @@
 
 import json
 import re
-import secrets
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ..errors import WorkspaceError
 
 MANIFEST, RECORD, COMMITS, NEW = "manifest.json", "mirror.json", "commits", ".new"
 OURS = ("lock", "scratch", RECORD)  # of a working copy alone
 STORE_VERSION = "store-1"  # programs that know plain stores only refuse it as a format version
+LINEAGE = 100  # commits that a manifest remembers
 
 Files = dict[str, tuple[str, int]]  # name -> the folder it is in, "" or commits/<name of a commit>, and its size
 
@@ -56,25 +57,41 @@ def check_names(names: Iterable[str], url: str) -> None:
         raise WorkspaceError(f"{url}: {min(both)!r} is a file and a folder; this is not a store that ooc_pf wrote")
 
 
-def write_manifest(manifest: bytes, files: Files) -> bytes:
-    """The manifest on the store; a random name makes its digest and its ETag unlike any other's."""
-    content = json.loads(manifest)
-    placed: dict[str, dict[str, int]] = {}
-    for name, (folder, size) in files.items():
-        placed.setdefault(folder, {})[name] = size
-    about = {"format": content["format"], "version": STORE_VERSION, "commit": secrets.token_hex(16)}
-    return json.dumps({**about, "manifest": content, "files": placed}).encode()
+@dataclass(frozen=True)
+class StoreManifest:
+    """What ``manifest.json`` on a store says; ``files`` is None in a store of an older version."""
+
+    own: bytes  # the workspace's manifest
+    files: Files | None = None
+    lineage: tuple[str, ...] = ()  # the commits that led here, the newest last
+
+    def objects(self) -> set[str]:
+        """Every object that holds a file."""
+        return {object_name(folder, name) for name, (folder, _) in (self.files or {}).items()}
+
+    def after(self, commit: str) -> tuple[str, ...]:
+        """The lineage of a commit upon this one."""
+        return (*self.lineage[1 - LINEAGE :], commit)
+
+    def encode(self) -> bytes:
+        """The text; the random name of its commit makes its digest and its ETag unlike any other's."""
+        content = json.loads(self.own)
+        placed: dict[str, dict[str, int]] = {}
+        for name, (folder, size) in (self.files or {}).items():
+            placed.setdefault(folder, {})[name] = size
+        about = {"format": content["format"], "version": STORE_VERSION, "lineage": self.lineage}
+        return json.dumps({**about, "manifest": content, "files": placed}).encode()
 
 
-def read_manifest(body: bytes, url: str) -> tuple[bytes, Files | None]:
-    """The workspace's manifest, and where its files are; None in a store of an older version."""
+def read_manifest(body: bytes, url: str) -> StoreManifest:
+    """Understand ``manifest.json`` of a store, or raise `WorkspaceError`."""
     try:
         content = json.loads(body)
     except ValueError:
-        return body, None  # the workspace says what is wrong with it
+        return StoreManifest(body)  # the workspace says what is wrong with it
     version = content.get("version") if isinstance(content, dict) else None
     if not isinstance(version, str):
-        return body, None
+        return StoreManifest(body)
     if version != STORE_VERSION:
         raise WorkspaceError(f"{url} has store format {version!r}, this program reads {STORE_VERSION!r}: update ooc_pf")
     files: Files = {}
@@ -86,6 +103,7 @@ def read_manifest(body: bytes, url: str) -> tuple[bytes, Files | None]:
                 if type(size) is not int or size < 0 or name in files:
                     raise ValueError(f"the entry for {name!r} is {size!r}, or there are two")
                 files[name] = (folder, size)
-        return json.dumps(content["manifest"], indent=1).encode(), files
-    except (KeyError, AttributeError, ValueError) as error:
+        own = json.dumps(content["manifest"], indent=1).encode()
+        return StoreManifest(own, files, tuple(map(str, content["lineage"])))
+    except (KeyError, AttributeError, TypeError, ValueError) as error:
         raise WorkspaceError(f"{url}/{MANIFEST} is damaged: {error}; restore it, or convert again") from error

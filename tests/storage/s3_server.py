@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
 
 PAGE = 100  # objects a listing
+HANG = 10.0  # seconds
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Faults:
     refuse: float = 0.0  # 503, and nothing happened
     deny: float = 0.0  # 503, though it happened
     lose: float = 0.0  # it happened, and the connection is closed without an answer
+    hang: float = 0.0  # it happened, and the answer takes longer than anyone waits
     late: float = 0.0  # the connection is closed without an answer, and it happens a moment later
     conflict: float = 0.0  # 409: another conditional put is under way
     delay: float = 0.0  # seconds at most, before and after
@@ -51,7 +53,7 @@ class Faults:
         if method not in ("GET", "HEAD"):
             chances |= {"deny": share * self.deny, "lose": share * self.lose}
         if conditional:
-            chances |= {"late": self.late, "conflict": self.conflict}
+            chances |= {"late": self.late, "conflict": self.conflict, "hang": self.hang}
         with self._lock:
             left = self._dice.random()
             for name, chance in chances.items():
@@ -66,7 +68,7 @@ class S3Server:
     """Serves while it is entered; ``objects`` maps (bucket, key) to content."""
 
     def __init__(self, faults=None, conditions=True):
-        self.objects, self.uploads, self.lock = {}, {}, threading.Lock()
+        self.objects, self.uploads, self.lock, self.closed = {}, {}, threading.Lock(), threading.Event()
         self.faults, self.conditions, self.log = faults or Faults(), conditions, []
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._http.daemon_threads, self._http.s3 = True, self
@@ -77,6 +79,7 @@ class S3Server:
         return self
 
     def __exit__(self, *_):
+        self.closed.set()
         self._http.shutdown()
         self._http.server_close()
 
@@ -136,7 +139,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._hang_up()
         answer = getattr(self, f"_{self.command.lower()}")((bucket, key), query, body)
         faults.pause()
-        if fault == "lose":
+        if fault == "hang":
+            s3.closed.wait(HANG)
+        if fault in ("lose", "hang"):
             return self._hang_up()
         return self._answer(*((503, {}, _error("InternalError")) if fault == "deny" else answer))
 

@@ -5,6 +5,7 @@ The client is the real one. The server is a stand-in on loopback that is slow, l
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -65,15 +66,20 @@ def writers(at, url):
     return made
 
 
-def commit(place, who):
+def commit(place, who, feasible=False):
     """A commit of the same state again, with the writer's name in the manifest, the history and the generation."""
 
-    def write(folder):
-        shutil.copytree(place.generation, folder, dirs_exist_ok=True)
-        (folder / "writer").write_text(who)
+    def copy(group):
+        def write(folder):
+            shutil.copytree(group, folder, dirs_exist_ok=True)
+            (folder / "writer").write_text(who)
+
+        return write
 
     record = {**place.history()[-1], "writer": who}
-    place.commit(record, write_generation=write, iteration=place.manifest["iteration"] + 1, writer=who)
+    more = {"write_feasible": copy(place.feasible)} if feasible else {}
+    iteration = place.manifest["iteration"] + 1
+    place.commit(record, write_generation=copy(place.generation), iteration=iteration, writer=who, **more)
 
 
 def assert_whole(url, who):
@@ -129,6 +135,45 @@ def test_one_of_two_writers_wins_each_commit(s3, begun, seed):
     assert_only_named(s3)
 
 
+@pytest.mark.parametrize("goal", [30, pytest.param(300, marks=pytest.mark.slow)])
+def test_no_commit_of_three_writers_is_lost(s3, begun, at, goal):
+    """Each goes on from the other's commits as it can. All that were said to be done are in the history, once."""
+    at("carl")
+    places = [*begun, Workspace(URL)]
+    at("reader")
+    s3.faults = Faults(**ROUGH, seed=goal)
+    won, busy, failed = [], [], []
+
+    def run(who, place):
+        dice = random.Random(who)
+        try:
+            while len(won) < goal and not failed:
+                name = f"{who}{len(won)}-{len(busy)}"
+                try:
+                    with place.locked():
+                        for again in range(dice.randint(1, 3)):
+                            name = f"{who}{len(won)}-{len(busy)}-{again}"
+                            commit(place, name, feasible=dice.random() < 0.3)
+                            won.append(name)
+                except pf.WorkspaceBusyError:
+                    busy.append(name)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=both) for both in zip("abc", places, strict=True)]
+    for thread in threads:
+        thread.start()
+    looked = 0
+    while any(thread.is_alive() for thread in threads):
+        assert pf.verify(URL, oracle="numba")["rows"] > 0
+        looked += 1
+    assert not failed
+    done = [line["writer"] for line in Workspace(URL).history() if "writer" in line]
+    assert sorted(done) == sorted(won) and not set(busy) & set(done)
+    assert_whole(URL, done[-1])
+    print(f"{len(won)} commits, {len(busy)} refused, {looked} times verified; faults {s3.faults.seen}")
+
+
 def test_one_of_two_writers_wins_in_local_files_too(tmp_path, at, small):
     url = f"file://{tmp_path}/a folder/run.pf"
     at("first")
@@ -167,17 +212,42 @@ def test_one_of_two_makers_of_a_workspace_wins(s3, at, tmp_path):
     assert_only_named(s3)
 
 
-def test_the_loser_takes_back_what_it_sent(s3, begun):
+def between(patch, place, before=None, after=None):
+    """Let something happen just before or just after a writer puts its manifest."""
+    swap = Mirror._swap
+
+    def slow(self, *args):
+        if self is place._mirror and before:
+            before()
+        winner = swap(self, *args)
+        if self is place._mirror and after:
+            after()
+        return winner
+
+    patch.setattr(Mirror, "_swap", slow)
+
+
+def test_the_loser_takes_back_what_it_sent(s3, begun, monkeypatch):
     anne, bert = begun
-    with anne.locked(), bert.locked():
+    clean, winner = Mirror._clean, {}
+
+    def win():
         commit(anne, "anne")
-        before = dict(s3.objects)
+        winner.update(s3.objects)
+
+    with anne.locked(), bert.locked(), monkeypatch.context() as patch:
+        patch.setattr(Mirror, "_clean", lambda self, names: None if self is anne._mirror else clean(self, names))
+        between(patch, bert, before=win)
         with pytest.raises(pf.WorkspaceBusyError, match="wait for it, then start again"):
             commit(bert, "bert")
-        assert s3.objects == before
+    sent = winner.keys() - s3.objects.keys()
+    assert {key.split("/", 3)[3] for _, key in sent} >= {"history.jsonl", "probe", "gen/000004.zarr/writer"}
+    assert len({key.split("/")[2] for _, key in sent}) == 1 and s3.objects.items() <= winner.items()
+    assert_whole(URL, "anne")
     with bert.locked():
         commit(bert, "bert")
     assert_whole(URL, "bert")
+    assert_only_named(s3)
 
 
 @pytest.mark.parametrize("answers", [["lose"], ["deny"], ["late"], ["refuse", "lose"], ["conflict"], ["late", "lose"]])
@@ -187,6 +257,57 @@ def test_a_put_whose_answer_is_lost_is_not_a_lost_race(s3, begun, answers):
         commit(begun[0], "anne")
         commit(begun[0], "anne")
     assert not s3.faults.script
+    assert_whole(URL, "anne")
+
+
+def test_a_put_that_nobody_answers(s3, at, small, monkeypatch):
+    """The client gives up waiting; the manifest on the store tells that the put happened."""
+    patient = {"client_options": {"allow_http": True, "timeout": "300ms"}}
+    monkeypatch.setattr(clients, "_s3_options", lambda url: patient)
+    at("first")
+    pf.metric_nearness(small, tol=1e-5, workspace=URL, max_iter=2)
+    (anne, _), s3.faults = writers(at, URL), Faults(script=["hang"])
+    with anne.locked():
+        commit(anne, "anne")
+    assert not s3.faults.script
+    assert_whole(URL, "anne")
+
+
+@pytest.mark.parametrize("feasible", [False, True])
+def test_a_put_without_an_answer_upon_which_another_builds(s3, begun, monkeypatch, feasible):
+    """Bert goes on from Anne's commit before she knows of it: it counts, and her files that his names stay."""
+    anne, bert = begun
+    put = ObstoreClient.put_if
+
+    def lose(self, name, *rest):
+        put(self, name, *rest)
+        if self is anne._mirror._client and name == MANIFEST:
+            with bert.locked():
+                commit(bert, "bert")
+            raise OSError("timed out")
+
+    with anne.locked():
+        with monkeypatch.context() as patch:
+            patch.setattr(ObstoreClient, "put_if", lose)
+            commit(anne, "anne", feasible)
+        with pytest.raises(pf.WorkspaceBusyError):
+            commit(anne, "anne")
+    assert_whole(URL, "bert")
+    assert [line.get("writer") for line in Workspace(URL).history()][-2:] == ["anne", "bert"]
+    assert_only_named(s3)
+
+
+def test_a_put_that_does_not_happen_is_tried_again(s3, begun, monkeypatch):
+    put, left = ObstoreClient.put_if, [OSError("timed out"), OSError("timed out")]
+
+    def fail(self, name, *rest):
+        if name == MANIFEST and left:
+            raise left.pop()
+        put(self, name, *rest)
+
+    monkeypatch.setattr(ObstoreClient, "put_if", fail)
+    with begun[0].locked():
+        commit(begun[0], "anne")
     assert_whole(URL, "anne")
 
 
@@ -215,21 +336,18 @@ def test_a_put_that_arrives_after_it_was_given_up(s3, begun, monkeypatch, small,
 def test_a_slow_deletion_spares_a_writer_that_came_after(s3, begun, monkeypatch):
     """Anne deletes late: Bert has built on her commit, twice, and sends a third time."""
     anne, bert = begun
-    clean = Mirror._clean
+    running = f"commits/{'f' * 32}/file"
 
-    def late(self, names):
-        if self is anne._mirror:
-            with bert.locked():
-                for _ in range(2):
-                    commit(bert, "bert")
-                self._client.send("commits/" + "f" * 32 + "/running", anne.path / MANIFEST)
-        clean(self, names)
+    def go_on():
+        with bert.locked():
+            commit(bert, "bert")
+            commit(bert, "bert")
+        connect(URL).send(running, bert.path / MANIFEST)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Mirror, "_clean", late)
-        with anne.locked():
-            commit(anne, "anne")
-    assert f"run.pf/commits/{'f' * 32}/running" in s3.names()
+    with monkeypatch.context() as patch, anne.locked():
+        between(patch, anne, after=go_on)
+        commit(anne, "anne")
+    assert f"run.pf/{running}" in s3.names()
     assert_whole(URL, "bert")
     with bert.locked():
         commit(bert, "bert")
@@ -329,6 +447,17 @@ def test_a_store_that_ignores_conditions_is_named(begun, s3, monkeypatch):
         commit(begun[1], "bert")
     assert_whole(URL, "bert")
     assert_only_named(s3)
+
+
+def test_a_store_without_conditions_can_be_said_to_be_one(s3, at, small, monkeypatch):
+    """For stores that refuse puts with conditions: the setting of the client."""
+    monkeypatch.setattr(clients, "_warned", set())
+    monkeypatch.setenv("AWS_CONDITIONAL_PUT", "disabled")
+    at("here")
+    with pytest.warns(UserWarning, match=r"If-Match.*not kept apart"):
+        pf.metric_nearness(small, tol=1e-5, workspace=URL, max_iter=2)
+    at("there")
+    assert_same_bits(pf.metric_nearness(small, tol=1e-5), pf.resume(URL))
 
 
 def test_addresses_that_fsspec_serves_are_named(small, at, monkeypatch):
