@@ -1,14 +1,6 @@
-"""Two writers on one store: each commit is won by one of them, the other one is told, and the store stays whole.
+"""Two writers on one store, one step at a time: lost answers, late puts, deletions, deaths, and readers beside them."""
 
-The client is the real one. The server is a stand-in on loopback that is slow, loses answers and answers late.
-"""
-
-import json
 import os
-import random
-import shutil
-import subprocess
-import sys
 import threading
 import warnings
 
@@ -16,178 +8,21 @@ import pytest
 
 import ooc_pf as pf
 from ooc_pf.storage import clients, objectstore
-from ooc_pf.storage.clients import FileClient, ObstoreClient, connect
+from ooc_pf.storage.clients import ObstoreClient, connect
 from ooc_pf.storage.objectstore import Mirror
 from ooc_pf.storage.store_manifest import MANIFEST
 from ooc_pf.storage.workspace import Workspace
 from tests.properties import assert_same_bits
-from tests.storage.s3_server import Faults, S3Server
+from tests.storage.s3_server import Faults
+from tests.storage.writers import URL, assert_only_named, assert_whole, commit, writers
 
 pytest.importorskip("obstore")
 
 pytestmark = pytest.mark.server
-ACCESS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-URL = "s3://bucket/run.pf"
-ROUGH = {"refuse": 0.08, "deny": 0.08, "lose": 0.1, "late": 0.1, "conflict": 0.05, "delay": 0.003, "calm": 0.05}
 
 
 class Died(BaseException):
     """What stands in for a kill."""
-
-
-@pytest.fixture
-def s3(monkeypatch):
-    with S3Server() as server:
-        for name, value in {**ACCESS, "AWS_ENDPOINT_URL": server.endpoint}.items():
-            monkeypatch.setenv(name, value)
-        yield server
-
-
-@pytest.fixture
-def at(tmp_path, monkeypatch):
-    """Goes to a machine: a folder for working copies."""
-    return lambda name: monkeypatch.setenv("OOC_PF_CACHE", str(tmp_path / name))
-
-
-@pytest.fixture
-def begun(s3, at, small):
-    """A store with two iterations of a run, and two writers that have not read it yet."""
-    at("first")
-    pf.metric_nearness(small, tol=1e-5, workspace=URL, max_iter=2)
-    return writers(at, URL)
-
-
-def writers(at, url):
-    made = []
-    for name in ("anne", "bert"):
-        at(name)
-        made.append(Workspace(url))
-    at("reader")
-    return made
-
-
-def commit(place, who, feasible=False):
-    """A commit of the same state again, with the writer's name in the manifest, the history and the generation."""
-
-    def copy(group):
-        def write(folder):
-            shutil.copytree(group, folder, dirs_exist_ok=True)
-            (folder / "writer").write_text(who)
-
-        return write
-
-    record = {**place.history()[-1], "writer": who}
-    more = {"write_feasible": copy(place.feasible)} if feasible else {}
-    iteration = place.manifest["iteration"] + 1
-    place.commit(record, write_generation=copy(place.generation), iteration=iteration, writer=who, **more)
-
-
-def assert_whole(url, who):
-    """The store verifies, and every part of it is of one writer."""
-    assert pf.verify(url, oracle="numba")["rows"] > 0
-    place = Workspace(url)
-    assert place.manifest["writer"] == who == place.history()[-1]["writer"] == (place.generation / "writer").read_text()
-
-
-def race(places, names=("anne", "bert")):
-    """Both read the same state, then both commit; who won and who was told that another did."""
-    start, ends = threading.Barrier(2), {}
-
-    def run(place, who):
-        try:
-            with place.locked():
-                start.wait()
-                commit(place, who)
-            ends[who] = "won"
-        except pf.WorkspaceBusyError:
-            ends[who] = "busy"
-        except BaseException as error:
-            start.abort()
-            ends[who] = error
-
-    threads = [threading.Thread(target=run, args=both) for both in zip(places, names, strict=True)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(map(str, ends.values())) == ["busy", "won"], ends
-    return next(who for who in ends if ends[who] == "won")
-
-
-def assert_only_named(server):
-    """Nothing is on the store that its manifest does not name."""
-    files = json.loads(server.objects["bucket", f"run.pf/{MANIFEST}"])["files"]
-    named = {f"run.pf/{folder}/{name}" for folder in files for name in files[folder]}
-    assert set(server.names()) == named | {f"run.pf/{MANIFEST}"}
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_one_of_two_writers_wins_each_commit(s3, begun, seed):
-    rounds, wins = 200 if seed else 20, []
-    s3.faults = Faults(**ROUGH, seed=seed)
-    for _ in range(rounds):
-        wins.append(race(begun))
-        assert_whole(URL, wins[-1])
-    print(f"{rounds} races: anne won {wins.count('anne')}, bert {wins.count('bert')}; faults {s3.faults.seen}")
-    s3.faults = Faults()
-    with begun[0].locked():
-        commit(begun[0], "anne")
-    assert_only_named(s3)
-
-
-@pytest.mark.parametrize("goal", [30, pytest.param(300, marks=pytest.mark.slow)])
-def test_no_commit_of_three_writers_is_lost(s3, begun, at, goal):
-    """Each goes on from the other's commits as it can. All that were said to be done are in the history, once."""
-    at("carl")
-    places = [*begun, Workspace(URL)]
-    at("reader")
-    s3.faults = Faults(**ROUGH, seed=goal)
-    won, busy, failed = [], [], []
-
-    def run(who, place):
-        dice = random.Random(who)
-        try:
-            while len(won) < goal and not failed:
-                name = f"{who}{len(won)}-{len(busy)}"
-                try:
-                    with place.locked():
-                        for again in range(dice.randint(1, 3)):
-                            name = f"{who}{len(won)}-{len(busy)}-{again}"
-                            commit(place, name, feasible=dice.random() < 0.3)
-                            won.append(name)
-                except pf.WorkspaceBusyError:
-                    busy.append(name)
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=run, args=both) for both in zip("abc", places, strict=True)]
-    for thread in threads:
-        thread.start()
-    looked = 0
-    while any(thread.is_alive() for thread in threads):
-        assert pf.verify(URL, oracle="numba")["rows"] > 0
-        looked += 1
-    assert not failed
-    done = [line["writer"] for line in Workspace(URL).history() if "writer" in line]
-    assert sorted(done) == sorted(won) and not set(busy) & set(done)
-    assert_whole(URL, done[-1])
-    print(f"{len(won)} commits, {len(busy)} refused, {looked} times verified; faults {s3.faults.seen}")
-
-
-def test_one_of_two_writers_wins_in_local_files_too(tmp_path, at, small):
-    url = f"file://{tmp_path}/a folder/run.pf"
-    at("first")
-    pf.metric_nearness(small, tol=1e-5, workspace=url, max_iter=2)
-    places = writers(at, url)
-    for _ in range(20):
-        assert_whole(url, race(places))
-    with places[0].locked():
-        commit(places[0], "anne")
-    assert isinstance(connect(url), FileClient)
-    files = json.loads((tmp_path / "a folder" / "run.pf" / MANIFEST).read_text())["files"]
-    assert connect(url).sizes().keys() == {f"{folder}/{name}" for folder in files for name in files[folder]} | {
-        MANIFEST
-    }
 
 
 def test_one_of_two_makers_of_a_workspace_wins(s3, at, tmp_path):
@@ -475,35 +310,3 @@ def test_addresses_that_fsspec_serves_are_named(small, at, monkeypatch):
         with pytest.raises(pf.WorkspaceBusyError):
             commit(bert, "bert")
     assert_whole(url, "anne")
-
-
-@pytest.mark.slow
-def test_processes_race_with_whole_solves(s3, begun, small, at, tmp_path):
-    """Two machines resume the same run at once, again and again, until it is done; the bits are those of one."""
-    code = (
-        "import sys, ooc_pf as pf\n"
-        "try:\n"
-        "    print('done' if pf.resume(sys.argv[1], max_iter=1).converged else 'won')\n"
-        "except pf.WorkspaceBusyError:\n"
-        "    print('busy')\n"
-    )
-    s3.faults = Faults(**ROUGH)
-    said = set()
-    for _ in range(40):
-        both = [
-            subprocess.Popen(
-                [sys.executable, "-c", code, URL],
-                stdout=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "OOC_PF_CACHE": str(tmp_path / name)},
-            )
-            for name in ("anne", "bert")
-        ]
-        words = [process.communicate()[0].strip() for process in both]
-        assert set(words) & {"won", "done"} and set(words) <= {"won", "busy", "done"}, words
-        said |= set(words)
-        assert pf.verify(URL, oracle="numba")["rows"] > 0
-        if words == ["done", "done"]:
-            break
-    assert_same_bits(pf.metric_nearness(small, tol=1e-5), pf.open(URL))
-    assert "busy" in said
