@@ -35,6 +35,8 @@ class Oracle:
 
     Attributes
     ----------
+    name : str
+        What messages and manifests call it.
     tasks : (x, random generator) -> iterable of callables
         Each returns a block of rows.
     complete : bool
@@ -234,7 +236,8 @@ def _scan(table: Table) -> Tasks:
 def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int = 1) -> Oracle:
     """``count`` random rows of a table at a time, in runs of ``run`` neighbours (the paper's Property 2).
 
-    After as many draws as make up the table all rows are measured, so that the run can end with a proof.
+    After as many draws as make up the table all rows are measured, so that the run can end with a proof. ``A``, ``b``
+    and ``equality`` are those of `explicit`.
     """
     table = read_table(A, b, equality)
     if not (1 <= run <= count):
@@ -261,6 +264,7 @@ def from_function(function: Callable[[np.ndarray], Any], *, complete: bool = Tru
 
     Parameters
     ----------
+    function : x -> rows
     complete : bool
         Whether the function returns a violated row whenever there is one. If not, it is asked again and again.
     check : oracle, optional
@@ -295,7 +299,15 @@ def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_path
         Variables are the edges, in this order; values on the edges do not matter.
     extra : oracle, optional
         More rows: anything that `project_and_forget` takes as an oracle.
+    nonnegative : bool
+        Whether lengths must not be negative, where triangles do not see to it.
+    keep_paths : int
+        Shortest paths named for each violated edge, at least one.
+    workers : int
+        Searches side by side, at most.
     """
+    if keep_paths < 1:
+        raise InputError(f"keep_paths must be at least 1, found {keep_paths!r}")
     edges = read_edges(graph)
     net = build_graph(edges.u.whole, edges.v.whole, edges.nodes)
     engine = NumbaOracle(net, None, workers)

@@ -114,7 +114,7 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
 
     unknown = [name for name in limits if name not in LIMITS]
     if unknown:
-        raise InputError(f"resume takes tol, {', '.join(LIMITS)}; {unknown[0]} was fixed when the run was started")
+        raise InputError(f"resume takes tol, {', '.join(LIMITS)}, and not {unknown[0]}; a run keeps its other options")
     place = Workspace(workspace)
     family = _resumable(place)
     if tol is not None and tol != place.manifest["problem"]["options"]["tol"]:
@@ -176,18 +176,20 @@ def verify(
         What was recomputed.
     """
     from .cycles.inputs import load_edges
+    from .engine.check import check_history
     from .storage.vectors import Pool
 
     def check(place: "Workspace") -> dict[str, Any]:
-        found = {"status": place.manifest["status"]}
         if place.manifest["problem"] is None:
             if place.edges.exists():
                 load_edges(place, Pool())
                 place.check_groups()
-            return found
-        found |= family_of(place).verify(place, oracle=oracle, workers=workers, memory=memory)
+            raise WorkspaceError(f"{place.name} has not been solved, so there is nothing to verify")
+        family = family_of(place)
+        check_history(place, answers=family.finish is not None)
+        found = family.verify(place, oracle=oracle, workers=workers, memory=memory)
         place.check_groups()
-        return found
+        return {"status": place.manifest["status"], **found}
 
     return _steadily(workspace, check)
 

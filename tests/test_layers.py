@@ -28,7 +28,8 @@ ONLY_IN = {
     "zarr": "storage.arrays",
     "dask": "engine.parallel",
     "duckdb": "edgelist.merge",
-    "fsspec": "storage.objectstore",
+    "fsspec": "storage.clients",
+    "obstore": "storage.clients",
     "argparse": "commands.cli",
 }
 

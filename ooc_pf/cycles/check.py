@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.check import TOLERANCE, agree, check_certificate, check_history, claimed_now, require
+from ..engine.check import TOLERANCE, agree, check_certificate, claimed_now, require
 from ..engine.parallel import count_workers, worker_pool
 from ..engine.rows import RowBlock, Rows
 from ..engine.store import ConstraintStore
@@ -73,7 +73,6 @@ class _Check:
 
     def report(self, check_answer: CheckAnswer | None) -> dict[str, Any]:
         workspace, manifest = self.workspace, self.workspace.manifest
-        check_history(workspace)
         edges = load_edges(workspace, self.pool)
         listed = load_program(workspace, self.make, edges, self.pool)
         require(workspace, self._same_graph(edges, listed.graph), "graph.zarr does not belong to edges.zarr")
@@ -82,6 +81,7 @@ class _Check:
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
             require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
+            require(workspace, np.array_equal(block.rows.keys(), block.key), "a stored row does not fit its key")
         drift, scale = self._drift(program, rows, y), program.magnitude
         require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
         report = {"drift": drift, "rows": len(rows), "lower_bound": iterate.bound(rows)}

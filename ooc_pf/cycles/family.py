@@ -14,7 +14,7 @@ from ..engine.rows import RowBlock
 from ..engine.store import ConstraintStore, read_blocks
 from ..errors import InputError
 from ..storage.arrays import digest, open_array, write_array
-from ..storage.memory import Budget
+from ..storage.memory import AUTO, Budget
 from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, flat, write_vector
 from ..storage.workspace import Workspace, create_workspace
@@ -136,7 +136,8 @@ class CycleFamily:
                 "(gamma=None) and igraph work in memory"
             )
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
-        stored = chosen.stored() if held is None else held.get("settings")
+        kept = (held or {}).get("settings") or {}
+        stored = kept if "stages" in kept else chosen.stored()  # those of a table are refused later, by name
         return {**options, "external": bool(external), "settings": stored}
 
     def needs_disk(self, options: Options) -> bool:
@@ -146,7 +147,9 @@ class CycleFamily:
         return options["oracle"] == "igraph"
 
     def budget(self, given: Given, size: Size, options: Options, limits: Limits, workers: int, *, disk: bool) -> Budget:
-        return share_out(limits.memory, nodes=size.nodes, edges=size.edges, workers=workers, options=options)
+        # What is laid out for disk fills the memory there is, and no more, whether or not a budget is named.
+        memory = AUTO if limits.memory is None and options["external"] else limits.memory
+        return share_out(memory, nodes=size.nodes, edges=size.edges, workers=workers, options=options)
 
     # -- input --------------------------------------------------------------------------------------------------------
 

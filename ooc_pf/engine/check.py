@@ -27,16 +27,36 @@ def agree(workspace: Workspace, found: float | None, claimed: float | None, what
     require(workspace, near, f"the manifest claims {what} {claimed!r}, the arrays give {found!r}")
 
 
-def check_history(workspace: Workspace) -> None:
+STATUSES = (
+    "running",
+    "converged",
+    "iteration_limit",
+    "time_limit",
+    "interrupted",
+    "callback",
+    "infeasible",
+    "stalled",
+)
+
+
+def check_history(workspace: Workspace, *, answers: bool) -> None:
     """The history must be the one that was committed, and end where the manifest says."""
     manifest, history = workspace.manifest, workspace.history()
     require(workspace, workspace.sealed, "manifest.json or history.jsonl is not as it was committed")
+    require(workspace, manifest["status"] in STATUSES, f"no run has the status {manifest['status']!r}")
+    require(workspace, manifest["problem"]["answers"] == answers, "the manifest is wrong about what the problem makes")
     if not history:
         return
     counted = [record.get("iteration") for record in history]
     whole = counted == list(range(1, manifest["iteration"] + 1))
     require(workspace, whole, f"history.jsonl has not one record for each of {manifest['iteration']} iterations")
     agree(workspace, history[-1].get("kept"), manifest["n_active"], "rows remembered")
+    certified = [record for record in history if "violation" in record]
+    claimed = manifest["certificate"]
+    require(workspace, bool(certified) == (claimed is not None), "the certificate is not that of the history")
+    for name in ("objective", "violation", "scale", "feasible") if claimed else ():
+        same = claimed[name] == certified[-1][name] or claimed[name] is None
+        require(workspace, same, f"the {name} of the certificate is not that of the history")
 
 
 def claimed_now(manifest: dict[str, Any]) -> dict[str, Any] | None:

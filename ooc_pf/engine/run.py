@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, WorkspaceError
+from ..errors import BudgetError, InputError, WorkspaceError
 from ..storage.memory import Budget
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace, exists, is_path
@@ -29,6 +29,18 @@ def solve(family: Family, given: Given, options: Options, limits: Limits) -> Res
     options = family.check(options, limits)
     if family.needs_disk(options) and limits.workspace is None and not is_path(given.source):
         return _solve_aside(family, given, options, limits)
+    try:
+        return _solve(family, given, options, limits)
+    except MemoryError as error:
+        if isinstance(error, BudgetError):
+            raise
+        raise BudgetError(
+            f"the machine had no memory left ({error}); a workspace is as it was after its last iteration: resume it "
+            "with fewer workers=, or a smaller memory="
+        ) from error
+
+
+def _solve(family: Family, given: Given, options: Options, limits: Limits) -> Result:
     with place_for(family, given, options, limits) as place:
         program, monitor = place.prepare(), place.session.monitor
         problem = family.problem(program, place.options, place.session)

@@ -19,7 +19,7 @@ from ..engine.store import ConstraintStore, read_blocks
 from ..engine.sweeps import Iterate
 from ..errors import InputError
 from ..objectives import Objective
-from ..storage.arrays import open_array, write_array
+from ..storage.arrays import open_array
 from ..storage.memory import Budget, parse_memory, refuse_below
 from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, check_vector, flat, read_vector, write_vector
@@ -28,6 +28,7 @@ from . import settings
 from .check import verify_general
 from .program import RowProgram
 from .schedule import CHECK, SAMPLE, SCAN, RowPlan, RowState
+from .stored import write_objective
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,15 @@ class Request:
         The first one.
     store : dict
         What the store of rows forgets, and what changes in it.
+    mark : () -> str, or None
+        A fingerprint of the rows, where they are a table.
     """
 
     program: RowProgram
     make: Callable[[Session], Problem[Iterate, ConstraintStore, RowPlan]]
     stage: str
     store: dict[str, Any] = field(default_factory=dict)
+    mark: Callable[[], str] | None = None
 
     @property
     def size(self) -> Size:
@@ -133,7 +137,7 @@ class GeneralFamily:
         return given.source
 
     def marks(self, data: Request, options: Options) -> Options:
-        return {}
+        return {"rows": None if data.mark is None else data.mark()}
 
     # -- a run --------------------------------------------------------------------------------------------------------
 
@@ -142,7 +146,7 @@ class GeneralFamily:
 
     def lay_out(self, data: Request, options: Options, session: Session) -> Request:
         assert session.workspace is not None
-        write_array(session.workspace.graph, "start", data.program.objective.start)
+        write_objective(session.workspace.graph, data.program.objective)
         return data
 
     def load(self, data: Request, options: Options, session: Session) -> Request:

@@ -117,8 +117,8 @@ def correlation_clustering(
     Parameters
     ----------
     graph : path, (u, v, weight) arrays, square array, scipy.sparse matrix or igraph.Graph
-        Positive weights attract, negative ones repel. A path names a workspace converted with ``kind="signed"``. Zero
-        weights in arrays are an error; square arrays and `convert` drop them.
+        Positive weights attract, negative ones repel. A path names a workspace converted with ``kind="signed"``. Pairs
+        of weight zero count as not listed: ``x`` is nan there, and ``zeros`` tells how many were given.
     gamma : float or None
         Strength of the linear against the quadratic term; the larger, the closer to the linear program. None: the
         linear program itself, ``min sum w f``.

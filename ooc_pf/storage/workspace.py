@@ -249,9 +249,11 @@ class Workspace:
         with _open_lock(self.path) as file:
             _take_lock(file, self.path)
             self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            writing = self._mirror.writing() if self._mirror is not None else contextlib.nullcontext()
             try:
-                self.manifest = self._read_manifest()
-                yield
+                with writing:
+                    self.manifest = self._read_manifest()
+                    yield
             finally:
                 os.close(self._held)
                 self._held = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.check import TOLERANCE, agree, check_certificate, check_history, claimed_now, require
+from ..engine.check import TOLERANCE, agree, check_certificate, claimed_now, require
 from ..engine.parallel import count_workers
 from ..errors import InputError
 from ..storage.memory import Budget
@@ -43,7 +43,6 @@ def verify_table(workspace: Workspace, *, oracle: str, workers: int | None, memo
 
 def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> dict[str, Any]:
     manifest, tiling = workspace.manifest, held_tiling(workspace)
-    check_history(workspace)
     check_ends(workspace, tiling)
     program = load_program(workspace, tiling, pool, Workers())
     iterate = load_iterate(workspace, program)

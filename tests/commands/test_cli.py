@@ -177,3 +177,16 @@ def test_a_clustering_without_a_bound_yet_is_still_one_json_object(tmp_path, cap
     assert report["cost"] == 1.0
     assert main(["solve", str(path), "--problem", "clustering", "--max-iter", "0", "--quiet"]) == 3
     assert "none yet" in capsys.readouterr().out
+
+
+def test_numbers_are_read_as_people_write_them(converted, capsys):
+    with pytest.raises(SystemExit):
+        main(["solve", str(converted), "--gamma", "foo"])
+    assert "'foo' is neither a number nor 'none'" in capsys.readouterr().err
+    assert main(["solve", str(converted), "--problem", "clustering", "--base", "-1e-1", "--quiet"]) == 1
+    assert "kind" in capsys.readouterr().err  # the workspace is of distances; the number was understood
+
+
+def test_the_example_does_not_write_into_what_is_there(tmp_path, capsys):
+    assert main(["example", "--keep", str(tmp_path)]) == 1
+    assert "is there already" in capsys.readouterr().err

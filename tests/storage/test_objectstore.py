@@ -4,21 +4,26 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pytest
 
 import ooc_pf as pf
 from ooc_pf.commands.cli import main
-from ooc_pf.storage.objectstore import MANIFEST, Mirror, local_copy
+from ooc_pf.storage import objectstore
+from ooc_pf.storage.clients import ObstoreClient, connect
+from ooc_pf.storage.objectstore import local_copy
+from ooc_pf.storage.store_manifest import MANIFEST, check_names
 from tests.gallery import communities
 from tests.properties import assert_same_bits
+from tests.test_archive import ARCHIVE
 
+pytest.importorskip("obstore")
 server = pytest.importorskip("moto.server")
-s3fs = pytest.importorskip("s3fs")
+boto3 = pytest.importorskip("boto3")
 
 pytestmark = pytest.mark.server
-
 ACCESS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -35,16 +40,13 @@ def store(endpoint, tmp_path, monkeypatch):
     """A bucket of its own, and working copies in a folder of their own."""
     for name, value in {**ACCESS, "AWS_ENDPOINT_URL": endpoint, "OOC_PF_CACHE": str(tmp_path / "here")}.items():
         monkeypatch.setenv(name, value)
-    s3fs.S3FileSystem.clear_instance_cache()
     bucket = f"bucket-{os.urandom(4).hex()}"
-    s3fs.S3FileSystem().mkdir(bucket)
-    yield f"s3://{bucket}/run.pf"
-    s3fs.S3FileSystem.clear_instance_cache()
+    boto3.client("s3").create_bucket(Bucket=bucket)
+    return f"s3://{bucket}/run.pf"
 
 
 def names(store):
-    files = s3fs.S3FileSystem(use_listings_cache=False).find(store)
-    return {file.split("/", 2)[2] for file in files}
+    return set(connect(store).sizes())
 
 
 def elsewhere(store, tmp_path, monkeypatch, name="there"):
@@ -56,12 +58,13 @@ def test_a_run_goes_on_from_another_machine(store, small, tmp_path, monkeypatch)
     whole = pf.metric_nearness(small, tol=1e-5)
     pf.metric_nearness(small, tol=1e-5, workspace=store, max_iter=3)
     held = names(store)
-    assert MANIFEST in held and not any(name.startswith(("scratch", "lock", "mirror")) for name in held)
+    assert {name.split("/")[0] for name in held} == {MANIFEST, "commits"}
+    assert not {name.split("/")[2] for name in held - {MANIFEST}} & {"scratch", "lock", "mirror.json", "probe"}
     elsewhere(store, tmp_path, monkeypatch)
     result = pf.resume(store)
     assert_same_bits(whole, result)
     assert str(result.workspace) == store
-    assert len([name for name in names(store) if name.startswith("gen/") and name.endswith("/y/zarr.json")]) == 1
+    assert len([name for name in names(store) if "/gen/" in name and name.endswith("/y/zarr.json")]) == 1
     elsewhere(store, tmp_path, monkeypatch, "third")
     assert pf.verify(store, oracle="numba")["violation_of_x"] <= 1e-9
     assert "nearness: converged" in pf.report(store)
@@ -95,19 +98,19 @@ def test_a_store_that_fails_loses_nothing(store, small, part, tmp_path, monkeypa
     """The connection breaks in the middle of a commit: the store stays valid, and the copy here goes on."""
     whole = pf.metric_nearness(small, tol=1e-5)
     pf.metric_nearness(small, tol=1e-5, workspace=store, max_iter=2)
-    put = s3fs.S3FileSystem._put_file
 
-    async def break_off(self, source, target, *args, **kwargs):
-        if target.endswith(MANIFEST) if part == "manifest" else "/y/" in target:
+    def break_off(self, name, *_):
+        if name == MANIFEST if part == "manifest" else "/y/" in name:
             raise OSError("connection lost")
-        return await put(self, source, target, *args, **kwargs)
+        return put(self, name, *_)
 
+    verb = "put_if" if part == "manifest" else "send"
+    put = getattr(ObstoreClient, verb)
     with monkeypatch.context() as patch:
-        patch.setattr(s3fs.S3FileSystem, "_put_file", break_off)
-        s3fs.S3FileSystem.clear_instance_cache()
+        patch.setattr(ObstoreClient, verb, break_off)
+        patch.setattr(objectstore, "WAITS", (0.0, 0.0))
         with pytest.raises(OSError, match="connection lost"):
             pf.resume(store)
-    s3fs.S3FileSystem.clear_instance_cache()
     with monkeypatch.context() as patch:
         elsewhere(store, tmp_path, patch)
         assert pf.open(store).n_iter == 2
@@ -133,12 +136,13 @@ def test_two_machines_cannot_both_write(store, small, tmp_path, monkeypatch):
 
 def test_killed_while_it_sends(store, small, tmp_path, monkeypatch):
     code = (
-        "import os, sys, s3fs, ooc_pf as pf\n"
-        "put, left = s3fs.S3FileSystem._put_file, [int(sys.argv[2])]\n"
-        "async def count(self, *args, **kwargs):\n"
+        "import os, sys, ooc_pf as pf\n"
+        "from ooc_pf.storage.clients import ObstoreClient\n"
+        "send, left = ObstoreClient.send, [int(sys.argv[2])]\n"
+        "def count(self, *args):\n"
         "    left[0] -= 1\n"
-        "    os._exit(9) if left[0] == 0 else await put(self, *args, **kwargs)\n"
-        "s3fs.S3FileSystem._put_file = count\n"
+        "    os._exit(9) if left[0] == 0 else send(self, *args)\n"
+        "ObstoreClient.send = count\n"
         "pf.resume(sys.argv[1], workers=1)\n"
     )
     pf.metric_nearness(small, tol=1e-5, workspace=store, max_iter=1)
@@ -151,19 +155,86 @@ def test_killed_while_it_sends(store, small, tmp_path, monkeypatch):
     assert_same_bits(pf.metric_nearness(small, tol=1e-5), pf.resume(store))
 
 
+BAD = ["../../outside", "/etc/outside", "a//b", "a/./b", "a\\..\\b", "c:/x", "a\nb", "a\x00b", "ä", "gen/x.new", "LOCK"]
+BAD += ["Mirror.json", "scratch/x", "commits/x", "Edges.zarr/u/zarr.json", "edges.zarr", "history.jsonl/x"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_names_that_lead_outside_or_onto_each_other_are_refused(name):
+    good = ["edges.zarr/u/zarr.json", "history.jsonl", "gen/000001.zarr/y/c/0"]
+    check_names(good, "s3://bucket/run.pf")
+    with pytest.raises(pf.WorkspaceError, match=r"s3://bucket/run.pf: .*not a store that ooc_pf wrote"):
+        check_names([*good, name], "s3://bucket/run.pf")
+
+
 def test_names_on_a_store_cannot_lead_outside(store, small, tmp_path, monkeypatch):
     pf.metric_nearness(small, workspace=store, max_iter=1)
-    there = Mirror._there
-    monkeypatch.setattr(Mirror, "_there", lambda self: {**there(self), "../../outside": [1, "x"]})
+    client = connect(store)
+    body, version = client.read(MANIFEST)
+    client.put_if(MANIFEST, body.replace(b"history.jsonl", b"../../outside"), version)
     elsewhere(store, tmp_path, monkeypatch)
     with pytest.raises(pf.WorkspaceError, match="leads out"):
+        pf.open(store)
+    client.put_if(MANIFEST, body.replace(b'"commits/', b'"../commits/'), client.read(MANIFEST)[1])
+    with pytest.raises(pf.WorkspaceError, match="not a folder of a commit"):
+        pf.open(store)
+    client.put_if(MANIFEST, body.replace(b"store-1", b"store-7"), client.read(MANIFEST)[1])
+    with pytest.raises(pf.WorkspaceError, match="update ooc_pf"):
         pf.open(store)
     assert not (tmp_path / "outside").exists()
 
 
+@pytest.mark.parametrize("link", ["mirror.json.new", "manifest.json.new", "history.jsonl.new", "gen", "edges.zarr/u"])
+def test_nothing_is_written_through_a_link(store, small, tmp_path, monkeypatch, link):
+    pf.metric_nearness(small, workspace=store, max_iter=1)
+    elsewhere(store, tmp_path, monkeypatch)
+    outside, place = tmp_path / "outside", local_copy(store) / link
+    place.parent.mkdir(parents=True)
+    if link.endswith(".new"):
+        outside.write_text("untouched")
+    else:
+        outside.mkdir()
+    place.symlink_to(outside)
+    if link.endswith(".new"):
+        assert pf.resume(store, max_iter=1).n_iter == 2
+        assert outside.read_text() == "untouched"
+    else:
+        with pytest.raises(pf.WorkspaceError, match="symbolic link"):
+            pf.open(store)
+        assert not list(outside.iterdir())
+
+
+def test_a_store_that_lacks_an_object_is_damaged(store, small, tmp_path, monkeypatch):
+    pf.metric_nearness(small, workspace=store, max_iter=1)
+    lost = next(name for name in names(store) if name.endswith("/y/c/0"))
+    connect(store).delete([lost, "never/there"])
+    elsewhere(store, tmp_path, monkeypatch)
+    with pytest.raises(pf.WorkspaceError, match=r"y/c/0.*the store is damaged"):
+        pf.open(store)
+
+
+def test_a_store_of_an_older_version_opens_and_goes_on(store, tmp_path, monkeypatch):
+    """Files under plain names stay where they are while they count; new ones are under the name of their commit."""
+    with zipfile.ZipFile(ARCHIVE / "version2-nearness.zip") as archive:
+        archive.extractall(tmp_path)
+    client, folder = connect(store), tmp_path / "run.pf"
+    for file in folder.rglob("*"):
+        if file.is_file() and file.name != "lock":
+            client.send(file.relative_to(folder).as_posix(), file)
+    before = pf.open(store).n_iter
+    assert pf.verify(store)["rows"] == pf.verify(folder)["rows"]
+    elsewhere(store, tmp_path, monkeypatch)
+    done = pf.resume(store, tol=1e-9, max_iter=1)
+    assert done.n_iter == before + 1
+    held = names(store)
+    assert "edges.zarr/u/zarr.json" in held and not any(name.startswith("gen/") for name in held)
+    elsewhere(store, tmp_path, monkeypatch, "third")
+    assert_same_bits(pf.open(store), done)
+
+
 def test_a_copy_of_something_that_is_gone_does_not_count(store, small):
     pf.metric_nearness(small, workspace=store, max_iter=1)
-    s3fs.S3FileSystem().rm(store, recursive=True)
+    connect(store).delete(names(store))
     assert local_copy(store).exists()
     with pytest.raises(pf.WorkspaceError, match="no such workspace"):
         pf.open(store)
@@ -172,6 +243,33 @@ def test_a_copy_of_something_that_is_gone_does_not_count(store, small):
     assert pf.open(store).converged
 
 
+def test_large_files_are_sent_in_parts(store, tmp_path):
+    body = np.random.default_rng(1).bytes(12_000_001)
+    (tmp_path / "file").write_bytes(body)
+    connect(store).send("file", tmp_path / "file")
+    assert connect(store).read("file")[0] == body
+
+
 def test_unknown_stores_are_refused(small):
     with pytest.raises(pf.InputError, match="not available"):
         pf.metric_nearness(small, workspace="nosuchstore://bucket/run.pf")
+    with pytest.raises(pf.InputError, match=r"cannot be used.*[Aa]ccount"):
+        pf.metric_nearness(small, workspace="az://container/run.pf")
+
+
+def test_wrong_credentials_are_named(store, small, monkeypatch):
+    def deny(*_):
+        raise connect(store)._obs.exceptions.PermissionDeniedError("403 Forbidden\n\nDebug source:\nsecrets")
+
+    monkeypatch.setattr("obstore.get", deny)
+    with pytest.raises(OSError, match=r"refuses access to 'manifest.json' \(403 Forbidden\); check the credentials"):
+        pf.open(store)
+
+
+def test_the_cache_follows_the_platform(store, monkeypatch, tmp_path):
+    assert local_copy(store).parent == tmp_path / "here"
+    monkeypatch.delenv("OOC_PF_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    if sys.platform == "linux":
+        assert local_copy(store).parent == tmp_path / "xdg" / "ooc_pf"
+    assert local_copy(tmp_path) == tmp_path
