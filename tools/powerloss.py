@@ -21,6 +21,7 @@ from disk import Cut, Disk, build, real_tree, recording
 from small import CASES, Case, bits
 
 import ooc_pf as pf
+from ooc_pf.storage.workspace import Workspace
 
 STATES = ("synced", "names", "data", "all", "random")
 
@@ -66,7 +67,7 @@ class Walk:
         place = folder / f"{self.case.name}{len(self.seen)}"
         build(tree, place)
         try:
-            if (place / "run.pf").exists():
+            if (place / "run.pf").exists() and Workspace(place / "run.pf").manifest["problem"] is not None:
                 pf.verify(place / "run.pf", oracle="numba", workers=1)
             result = self.case.run(place)
             pf.verify(place / "run.pf", oracle="numba", workers=1)
