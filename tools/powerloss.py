@@ -11,8 +11,10 @@ exits with 1 at the first thing that is not so.
 import argparse
 import hashlib
 import json
+import random
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,13 +114,24 @@ def _remove(place: Path) -> None:
 
 
 def walk(
-    case: Case, folder: Path, *, every: int = 1, first: int = 0, seed: int = 0, states: tuple[str, ...] = STATES
+    case: Case,
+    folder: Path,
+    *,
+    every: int = 1,
+    most: int | None = None,
+    seed: int = 0,
+    states: tuple[str, ...] = STATES,
 ) -> dict[str, int]:
-    """Cut the power at every so manieth operation of a case, in each of the states."""
-    found = Walk.record(case, folder / case.name)
-    points = range(1 + first, found.disk.operations + 1, every)
+    """Cut the power at every so manieth operation of a case, in each of the states.
+
+    With ``most``, at so many of them that are drawn, each in one of the states.
+    """
+    found, dice = Walk.record(case, folder / case.name), random.Random(f"{seed} {case.name}")
+    points: Sequence[int] = range(1, found.disk.operations + 1, every)
+    if most is not None:
+        points = sorted(dice.sample(points, min(most, len(points))))
     for at in points:
-        for state in states:
+        for state in states if most is None else dice.sample(states, 1):
             found.check(Cut(at, state, seed), folder)
     return {"operations": found.disk.operations, "points": len(points), "cuts": found.cuts, "disks": len(found.seen)}
 

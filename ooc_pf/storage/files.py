@@ -65,7 +65,7 @@ def gone(directory: Path) -> WorkspaceError:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, mark: str = ".new") -> Iterator[BinaryIO]:
     """A new file that takes the name ``path`` when it is complete.
 
     A reader, and a power cut, sees the old content or the new and nothing between. After an error the old one stays.
@@ -74,6 +74,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     ----------
     path : Path
         Of a file that is there already, or not. A link is replaced, not followed.
+    mark : str
+        What the name ends with until then.
 
     Yields
     ------
@@ -81,7 +83,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         Open for writing bytes.
     """
     path = Path(path)
-    fresh = path.with_name(path.name + ".new")
+    fresh = path.with_name(path.name + mark)
     try:
         with new_file(fresh) as file:
             yield file
