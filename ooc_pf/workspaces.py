@@ -183,10 +183,12 @@ def verify(
         if place.manifest["problem"] is None:
             if place.edges.exists():
                 load_edges(place, Pool())
+                place.check_groups()
             raise WorkspaceError(f"{place.name} has not been solved, so there is nothing to verify")
         family = family_of(place)
         check_history(place, answers=family.finish is not None)
         found = family.verify(place, oracle=oracle, workers=workers, memory=memory)
+        place.check_groups()
         return {"status": place.manifest["status"], **found}
 
     return _steadily(workspace, check)

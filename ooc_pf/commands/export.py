@@ -17,8 +17,9 @@ import pyarrow.parquet
 from ..edgelist.sources import local_path
 from ..errors import InputError, WorkspaceError
 from ..storage.arrays import open_array, read_array
+from ..storage.files import flush_directory, new_file
 from ..storage.memory import MIB, parse_memory, refuse_below
-from ..storage.workspace import Workspace, flush_directory, read_steadily
+from ..storage.workspace import Workspace, read_steadily
 from .formats import format_of
 
 # Cost only: rows and bytes of text written at once without a budget, and the fewest rows within one.
@@ -113,6 +114,7 @@ def write_answer(
         if clusters and not (outcome / "labels").exists():
             raise WorkspaceError(f"{place.name} has no clusters to export; they come with `--problem clustering`")
         answer = _Answer(place, clusters, memory, format)
+        new_file(partial).close()  # a link that has its name is not followed
         rows = _write_npz(partial, answer, note) if format == "npz" else _write_table(partial, answer, format, note)
         return Exported(rows, place.manifest["status"], note)
 

@@ -55,7 +55,7 @@ def check_history(workspace: Workspace, *, answers: bool) -> None:
     claimed = manifest["certificate"]
     require(workspace, bool(certified) == (claimed is not None), "the certificate is not that of the history")
     for name in ("objective", "violation", "scale", "feasible") if claimed else ():
-        same = claimed[name] == certified[-1][name] or claimed[name] is None
+        same = claimed.get(name) == certified[-1].get(name) or claimed.get(name) is None
         require(workspace, same, f"the {name} of the certificate is not that of the history")
 
 

@@ -87,9 +87,18 @@ def _check(manifest: dict[str, Any], file: Path) -> None:
     for field in ("nodes", "edges"):
         if not 0 <= graph[field] <= MOST:
             raise WorkspaceError(f"{file} is damaged: graph.{field} is {graph[field]}")
+    if "digests" in manifest:
+        _check_digests(manifest["digests"], file)
     if problem is not None:
         check_fields(problem, PROBLEM_ENTRIES, file, "problem.")
         _check_run(manifest, file)
+
+
+def _check_digests(digests: Any, file: Path) -> None:
+    """Fingerprints of the groups of one generation, which older releases do not keep."""
+    check_fields({"digests": digests}, {"digests": dict}, file)
+    check_fields(digests, {"generation": int, "groups": dict}, file, "digests.")
+    check_fields(digests["groups"], dict.fromkeys(digests["groups"], str), file, "digests.groups.")
 
 
 def _check_run(manifest: dict[str, Any], file: Path) -> None:

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import WorkspaceBusyError, WorkspaceError
-from .arrays import make_group, write_array, write_labels
+from .arrays import digest_group, make_group, write_array, write_labels
 from .files import check_own, flush, flush_directory, gone, make_directory, remove, replace_file
 from .manifest import (
     EDGES,
@@ -114,6 +114,7 @@ def create_manifest(directory: Path, *, kind: str, nodes: int, edges: int, sourc
         "iteration": 0,
         "status": "converted",
         "history_bytes": 0,
+        "digests": {"generation": 0, "groups": {EDGES: digest_group(directory / EDGES)}},
     }
     replace_file(directory / MANIFEST, json.dumps(manifest, indent=1))
 
@@ -275,36 +276,69 @@ class Workspace:
         write_generation: Callable[[Path], None] | None = None,
         write_feasible: Callable[[Path], None] | None = None,
         write_answer: Callable[[Path], None] | None = None,
+        new_graph: bool = False,
         **changes: Any,
     ) -> None:
         """Write what is new beside the old, then make it the truth in one step.
 
         ``write_generation`` fills the directory of the next generation, ``write_feasible`` that of a new best feasible
         point, ``write_answer`` that of what the problem made of it; ``record`` is a line of history; ``changes`` are
-        entries of the manifest.
+        entries of the manifest. ``new_graph`` says that the graph was written.
         """
         self.check_place()
-        if write_generation is not None:
-            changes["generation"] = self._write_next("generation", write_generation)
-        if write_feasible is not None:
-            changes["feasible"] = self._write_next("feasible", write_feasible)
-        if write_answer is not None:
-            changes["answer"] = self._write_next("answer", write_answer)
+        digests = self._digests()
+        if new_graph:
+            flush(self.graph)
+            digests[GRAPH] = digest_group(self.graph)
+        writers = {"generation": write_generation, "feasible": write_feasible, "answer": write_answer}
+        for entry, write in writers.items():
+            if write is not None:
+                fresh = self._write_next(entry, write)
+                changes[entry] = self.manifest[entry] + 1
+                digests[self._name_of(fresh)] = digest_group(fresh)
+        changes["digests"] = {"generation": {**self.manifest, **changes}["generation"], "groups": digests}
         self._publish(record, **changes)
         for entry in NUMBERED:
             self._drop_stale(entry)
         if self._mirror is not None:
             self._mirror.push()
 
-    def _write_next(self, entry: str, write: Callable[[Path], None]) -> int:
-        number = self.manifest[entry] + 1
-        fresh = self._numbered(entry, number)
+    def _name_of(self, group: Path) -> str:
+        return group.relative_to(self.path).as_posix()
+
+    def _groups(self) -> list[Path]:
+        """The groups that count."""
+        numbered = [self._numbered(entry, self.manifest[entry]) for entry in NUMBERED if self.manifest[entry]]
+        return [self.edges, *((self.graph, *numbered) if self.manifest["problem"] else ())]
+
+    def _digests(self) -> dict[str, str]:
+        """The fingerprints of the groups that count, as far as they are known.
+
+        A release that knows none of them leaves those it found, which are then of another generation.
+        """
+        held = self.manifest.get("digests", {"generation": None, "groups": {}})
+        known = {self._name_of(group) for group in self._groups()}
+        if held["generation"] != self.manifest["generation"]:
+            known = {EDGES}
+        return {name: digest for name, digest in held["groups"].items() if name in known}
+
+    def check_groups(self) -> None:
+        """Refuse groups that are not those that were committed: changed, or exchanged for others, since."""
+        known = self._digests()
+        for group in self._groups():
+            name = self._name_of(group)
+            if name in known and digest_group(group) != known[name]:
+                ways = "convert the edges again" if name == EDGES else "`ooc-pf solve --restart` starts again"
+                raise WorkspaceError(f"{group} is damaged: its arrays are not those that were committed; {ways}")
+
+    def _write_next(self, entry: str, write: Callable[[Path], None]) -> Path:
+        fresh = self._numbered(entry, self.manifest[entry] + 1)
         self._make_folder(fresh.parent)
         remove(fresh)
         make_group(fresh)
         write(fresh)
         flush(fresh)
-        return number
+        return fresh
 
     def _make_folder(self, folder: Path) -> None:
         """Make a directory of the workspace; its name is on the disk when this returns."""
@@ -328,7 +362,14 @@ class Workspace:
         if record is not None:
             changes["history_bytes"] = self._append_history(record)
         manifest = sealed({**self.manifest, **changes}, self._history_bytes(changes))
-        replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
+        try:
+            text = json.dumps(manifest, indent=1, allow_nan=False)
+        except ValueError as error:
+            raise WorkspaceError(
+                f"{self.name}: the run came to numbers that are not finite ({error}); the workspace is as it was after "
+                "its last iteration. Rescale the values, or `ooc-pf verify` it if they are of ordinary size"
+            ) from error
+        replace_file(self.path / MANIFEST, text)
         self.manifest = manifest
 
     def _history_bytes(self, changes: dict[str, Any] | None = None) -> bytes:
