@@ -17,6 +17,7 @@ ROOMS = [
     "oracles",
     "general",
     "sets",
+    "svm",
     "problems",
     "workspaces",
     "commands",
@@ -30,6 +31,7 @@ ONLY_IN = {
     "duckdb": "edgelist.merge",
     "fsspec": "storage.objectstore",
     "argparse": "commands.cli",
+    "sklearn": "problems.svm",
 }
 
 
