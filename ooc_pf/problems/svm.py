@@ -184,7 +184,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
 
     def _fit_newton(self, program: Program) -> None:
         result = fit_newton(program, tol=self.tol, seed=self._seed(), **self._limits())
-        self._take(result, result.x, program)
+        self._take(result, result.x.reshape(-1, program.width), program)
         read = sum(record["relaxed"] + record.get("read", 0) for record in result.history)
         self.n_passes_ = read / program.table.rows
 
@@ -261,7 +261,9 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         labels = _read_labels(y, table.rows)
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise InputError(f"y has the class {unknown[0]!r}, which was not among the classes of the first call")
+            raise InputError(
+                f"y has the class {unknown.tolist()[0]!r}, which was not among the classes of the first call"
+            )
         program = self._program(table, labels, sample_weight, whole=False)
         if first:
             self._last, self._step = np.zeros((len(program.positive), program.width)), 0
@@ -357,7 +359,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
 
 
 def fit_newton(program: Program, *, tol: float, seed: int = 0, **limits: Any) -> Result:
-    """Solve a program; ``limits`` are those of `metric_nearness`. The x of the result is (classes, variables)."""
+    """Solve a program; ``limits`` are those of `metric_nearness`. The x of the result has the classes in turn."""
     options = {"tol": tol, "seed": seed, "C": program.C, "fit_intercept": program.border}
     return solve(SVM, Given(SvmData(program)), options, Limits(**limits))
 

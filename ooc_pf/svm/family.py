@@ -50,7 +50,7 @@ class SvmData:
         )  # fmt: skip
 
     def restore(self, point: FeasiblePoint) -> np.ndarray:
-        return flat(point).reshape(len(self.program.positive), self.program.width)
+        return flat(point)
 
     def notes(self) -> dict[str, Any]:
         return {}

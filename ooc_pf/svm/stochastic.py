@@ -6,6 +6,7 @@ optimum, and nothing is proven about it.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..errors import InputError
 from ..kernels.svm import ascend_dense, ascend_sparse
 from ..storage.memory import parse_memory, refuse_below
 from . import settings
-from .inputs import Block, Span, Sparse, release, slice_block
+from .inputs import Block, Span, Sparse, Table, release, slice_block
 from .program import NONE, Program, check_block
 
 RUN = 256  # consecutive rows that are read together
@@ -85,8 +86,7 @@ def ascend(
     kept = np.zeros((len(start), table.rows)) if epochs > 1 or not table.copies else None
     with monitor.signals(), monitor.bar("rows", epochs * len(table.parts)) as tick:
         for _ in range(epochs):
-            for spans in _tasks(program, rng):
-                block, rows = _load(program, spans)
+            for block, rows in _visits(program, rng):
                 order = rng.permutation(len(rows)) if table.copies else rows[rng.permutation(len(rows))]
                 _project(program, state, block, rows, order, kept, begins)
                 if not tick() and state.step < total:
@@ -94,31 +94,38 @@ def ascend(
     return state, "finished"
 
 
-def _tasks(program: Program, rng: np.random.Generator) -> list[list[Span]]:
-    """All rows once, in runs that are dealt to tasks at random; in one order where blocks come in one only."""
+def _visits(program: Program, rng: np.random.Generator) -> Iterator[tuple[Block, np.ndarray]]:
+    """Every row once: blocks with the numbers of the rows to visit.
+
+    Rows are cut into short runs, which are dealt to tasks at random. Where blocks come in one order only, it is that.
+    """
     table = program.table
     if table.read is None:
-        return [[span] for span in table.parts]
+        for pieces in table.tasks([]):
+            for first, load in pieces:
+                block = load()
+                yield block, np.arange(first, first + len(block))
+        return
     width = min(RUN, max(1, table.rows // 64))
     runs = [(at, min(at + width, last)) for first, last in table.parts for at in range(first, last, width)]
     each = max(1, -(-len(runs) // len(table.parts)))
     dealt = rng.permutation(len(runs)).tolist()
-    return [[runs[i] for i in dealt[first : first + each]] for first in range(0, len(runs), each)]
+    for first in range(0, len(runs), each):
+        spans = [runs[i] for i in dealt[first : first + each]]
+        rows = np.concatenate([np.arange(first, last) for first, last in spans])
+        # Of a table in memory the whole table, which is not copied.
+        yield _gathered(table, spans) if table.copies else table.read(0, table.rows), rows
 
 
-def _load(program: Program, spans: list[Span]) -> tuple[Block, np.ndarray]:
-    """The rows of a task and their numbers; of a table in memory the whole table, not copied."""
-    table = program.table
-    rows = np.concatenate([np.arange(first, last) for first, last in spans])
+def _gathered(table: Table, spans: list[Span]) -> Block:
+    """Runs of rows as one block."""
     assert table.read is not None
-    if not table.copies:
-        return table.read(0, table.rows), rows
     blocks = []
     for first, last in spans:
         block = table.read(first, last)
         blocks.append(block.copy() if isinstance(block, np.ndarray) else block)
         release(table, block)
-    return _joined(blocks), rows
+    return _joined(blocks)
 
 
 def _joined(blocks: list[Block]) -> Block:
