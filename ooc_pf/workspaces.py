@@ -28,6 +28,7 @@ FAMILIES: dict[str, Entry] = {
     "clustering": Entry("ooc_pf.problems.clustering:CLUSTERING", "ooc_pf.problems.clustering:correlation_clustering"),
     "rows": Entry("ooc_pf.general.family:ROWS"),
     "sets": Entry("ooc_pf.general.family:SETS"),
+    "svm": Entry("ooc_pf.svm.family:SVM"),
 }
 LIMITS = ("memory", "workers", "max_iter", "max_time", "callback", "progress", "client")
 
