@@ -1,5 +1,7 @@
 """What a workspace says about itself: the manifest and the history, read and checked before anyone relies on them."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,14 @@ def _upgrade_from_1(manifest: dict[str, Any]) -> None:
         if isinstance(options.get("settings"), dict):
             options["settings"] = {"most_blocks": 1 << 9, "most_rows": 1 << 21, **options["settings"]}
     manifest["version"] = 2
+
+
+def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
+    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
+    total.update(history)
+    return {**rest, "seal": total.hexdigest()}
 
 
 def _check(manifest: dict[str, Any], file: Path) -> None:

@@ -15,7 +15,6 @@ and becomes the truth when the manifest is replaced. A crash therefore loses the
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -50,6 +49,7 @@ from .manifest import (
     VERSION,
     read_history,
     read_manifest,
+    sealed,
 )
 from .objectstore import Mirror, is_url, local_copy
 
@@ -127,14 +127,6 @@ def create_workspace(
         write_array(group, "value", np.asarray(value, np.float64))
         write_labels(group, labels)
         create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
-
-
-def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
-    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
-    rest = {name: value for name, value in manifest.items() if name != "seal"}
-    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
-    total.update(history)
-    return {**rest, "seal": total.hexdigest()}
 
 
 def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -> Any:
