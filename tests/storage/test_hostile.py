@@ -150,6 +150,7 @@ TABLES = [
     ("rows", "gen", "rows/coefficient", put(0, np.nan)), ("rows", "gen", "rows/block_end", put(0, -1)),
     ("rows", "feasible", "x", WRONG["shorter"]), ("rows", "graph.zarr", "start", WRONG["shorter"]),
     ("sets", "gen", "rows/start", put(1, 2**20)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
+    ("clustering", "edges.zarr", "value", put(0, 0.0)),
     ("nearness", "edges.zarr", "u", WRONG["another type"]), ("nearness", "edges.zarr", "labels", WRONG["longer"]),
 ]  # fmt: skip
 
@@ -164,6 +165,17 @@ def test_numbers_that_cannot_be_are_refused(made, mutate, tmp_path, name, place,
         go_on(name, run) if array != "start" or place == "gen" else pf.verify(run)
     with pytest.raises(OURS):
         pf.verify(run, oracle="numba")
+
+
+@pytest.mark.parametrize("name", ["nearness", "clustering"])
+def test_an_edge_listed_twice_is_refused(made, mutate, tmp_path, name):
+    run = made(name, tmp_path / "run.pf")
+    for end in ("u", "v"):
+        rewrite(run / "edges.zarr", end, lambda ends: np.append(ends[-1], ends[1:]))
+    mutate.reseal(run)
+    for use in (pf.resume, pf.verify):
+        with pytest.raises(pf.WorkspaceError, match="does not hold the edges"):
+            use(run)
 
 
 def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path):
