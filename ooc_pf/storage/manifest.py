@@ -123,7 +123,7 @@ def _check_run(manifest: dict[str, Any], file: Path) -> None:
         check_fields(manifest, {"objective": NUMBER}, file)
     if manifest["answer"]:
         check_fields(manifest, {"facts": dict}, file)
-        check_fields(manifest["facts"], dict.fromkeys(manifest["facts"], NUMBER | str | bool | None), file, "facts.")
+        check_fields(manifest["facts"], dict.fromkeys(manifest["facts"], NUMBER | bool | None), file, "facts.")
 
 
 def read_history(file: Path, size: int) -> list[dict[str, Any]]:

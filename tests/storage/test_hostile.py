@@ -251,6 +251,7 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("clustering", "problem.options.gamma", 0), ("clustering", "problem.options.gamma", -1.0),
         ("clustering", "problem.options.gamma", "x"), ("complete", "problem.options.base", 0.5),
         ("complete", "problem.options.base", ...), ("clustering", "facts", {"cost": []}), ("clustering", "facts", None),
+        ("clustering", "facts.cost", "x"), ("clustering", "facts.stage", None),
         ("clustering", "facts.cost", DEEP), ("clustering", "problem.answers", False), ("clustering", "answer", 0),
         ("clustering", "problem.options.settings.trees", ...), ("clustering", "problem.options.settings.trees", 0),
         ("table", "problem.options.settings.side", 0), ("table", "problem.options.settings.side", 2**20),
