@@ -18,6 +18,7 @@ from tests.properties import assert_same_bits
 TOOLS = Path(__file__).parents[2] / "tools"
 OURS = (pf.WorkspaceError, pf.InputError, pf.BudgetError)
 USES = (pf.open, read_status, pf.report, pf.verify, pf.resume)
+pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
