@@ -245,6 +245,8 @@ def check_family(family: Family, workspace: Workspace) -> None:
     fits = holds_run_of(family, workspace) and kind == family.kind and answers == (family.finish is not None)
     found = f"a run of {name!r} on a graph of kind {kind!r} {'with' if answers else 'without'} an answer of its own"
     require(fits, workspace.record, found)
+    unknown = [name for name in workspace.manifest.get("facts", ()) if name not in family.fields]
+    require(not (workspace.answer and unknown), workspace.record, f"{name!r} makes no {', '.join(unknown)}")
     for entry in ("certificate", "closing"):
         stored_certificate(workspace, entry)
     family.check_held(workspace)

@@ -15,20 +15,28 @@ and becomes the truth when the manifest is replaced. A crash therefore loses the
 """
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from ..errors import WorkspaceBusyError, WorkspaceError
 from .arrays import digest_group, make_group, write_array, write_labels
-from .files import check_own, flush, flush_directory, gone, make_directory, remove, replace_file
+from .files import (
+    check_own,
+    flush,
+    flush_directory,
+    gone,
+    make_directory,
+    open_to_append,
+    remove,
+    replace_file,
+    take_lock,
+)
 from .manifest import (
     EDGES,
     FORMAT,
@@ -41,6 +49,7 @@ from .manifest import (
     VERSION,
     read_history,
     read_manifest,
+    sealed,
 )
 from .objectstore import Mirror, is_url, local_copy
 
@@ -60,13 +69,16 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
     if check_own(partial, directory=True):
         # What a killed process left may go; what a living one works on may not.
         if check_own(partial / LOCK, directory=False):
-            with _open_lock(partial) as file:
-                _take_lock(file, partial)
+            with open_to_append(partial / LOCK) as file:
+                take_lock(file, partial)
         remove(partial)
-    make_directory(partial)
     try:
-        with _open_lock(partial) as file:
-            _take_lock(file, partial)
+        make_directory(partial)
+    except FileExistsError:
+        raise WorkspaceBusyError(f"{partial} is being made by another process at this moment; wait for it") from None
+    try:
+        with open_to_append(partial / LOCK) as file:
+            take_lock(file, partial)
             yield partial
             flush(partial)
             os.rename(partial, final)
@@ -76,28 +88,6 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-
-
-def _open_lock(directory: Path) -> BinaryIO:
-    """The file that whoever writes holds locked; a link in its place is refused."""
-    return _open_to_append(directory / LOCK)
-
-
-def _open_to_append(path: Path) -> BinaryIO:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    try:
-        return os.fdopen(os.open(path, flags, 0o666), "ab")
-    except FileNotFoundError:
-        raise gone(path.parent) from None
-
-
-def _take_lock(file: BinaryIO, place: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise WorkspaceBusyError(
-            f"{place} is in use by another process; wait for it or stop it, then try again"
-        ) from None
 
 
 # -- the workspace --------------------------------------------------------------------------------------------------
@@ -137,14 +127,6 @@ def create_workspace(
         write_array(group, "value", np.asarray(value, np.float64))
         write_labels(group, labels)
         create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
-
-
-def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
-    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
-    rest = {name: value for name, value in manifest.items() if name != "seal"}
-    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
-    total.update(history)
-    return {**rest, "seal": total.hexdigest()}
 
 
 def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -> Any:
@@ -246,8 +228,8 @@ class Workspace:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the workspace for writing; a second process is refused. The system drops the lock if we die."""
-        with _open_lock(self.path) as file:
-            _take_lock(file, self.path)
+        with open_to_append(self.path / LOCK) as file:
+            take_lock(file, self.path)
             self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
             writing = self._mirror.writing() if self._mirror is not None else contextlib.nullcontext()
             try:
@@ -386,7 +368,10 @@ class Workspace:
     def _append_history(self, record: dict[str, Any]) -> int:
         # Lines past history_bytes were written by a run that died before its commit: cut them off.
         is_new = not check_own(self.path / HISTORY, directory=False)
-        with _open_to_append(self.path / HISTORY) as file:
+        if not is_new and os.stat(self.path / HISTORY).st_nlink > 1:
+            # A copy made of hard links has the same file: leave it to that.
+            replace_file(self.path / HISTORY, self._history_bytes().decode())
+        with open_to_append(self.path / HISTORY) as file:
             file.truncate(min(self.manifest["history_bytes"], file.seek(0, os.SEEK_END)))
             file.seek(0, os.SEEK_END)
             file.write(json.dumps(record).encode() + b"\n")

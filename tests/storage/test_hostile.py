@@ -18,6 +18,7 @@ from tests.properties import assert_same_bits
 TOOLS = Path(__file__).parents[2] / "tools"
 OURS = (pf.WorkspaceError, pf.InputError, pf.BudgetError)
 USES = (pf.open, read_status, pf.report, pf.verify, pf.resume)
+pytestmark = pytest.mark.faults
 
 
 @pytest.fixture
@@ -150,6 +151,7 @@ TABLES = [
     ("rows", "gen", "rows/coefficient", put(0, np.nan)), ("rows", "gen", "rows/block_end", put(0, -1)),
     ("rows", "feasible", "x", WRONG["shorter"]), ("rows", "graph.zarr", "start", WRONG["shorter"]),
     ("sets", "gen", "rows/start", put(1, 2**20)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
+    ("clustering", "edges.zarr", "value", put(0, 0.0)),
     ("nearness", "edges.zarr", "u", WRONG["another type"]), ("nearness", "edges.zarr", "labels", WRONG["longer"]),
 ]  # fmt: skip
 
@@ -164,6 +166,17 @@ def test_numbers_that_cannot_be_are_refused(made, mutate, tmp_path, name, place,
         go_on(name, run) if array != "start" or place == "gen" else pf.verify(run)
     with pytest.raises(OURS):
         pf.verify(run, oracle="numba")
+
+
+@pytest.mark.parametrize("name", ["nearness", "clustering"])
+def test_an_edge_listed_twice_is_refused(made, mutate, tmp_path, name):
+    run = made(name, tmp_path / "run.pf")
+    for end in ("u", "v"):
+        rewrite(run / "edges.zarr", end, lambda ends: np.append(ends[-1], ends[1:]))
+    mutate.reseal(run)
+    for use in (pf.resume, pf.verify):
+        with pytest.raises(pf.WorkspaceError, match="does not hold the edges"):
+            use(run)
 
 
 def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path):
@@ -239,6 +252,7 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("clustering", "problem.options.gamma", 0), ("clustering", "problem.options.gamma", -1.0),
         ("clustering", "problem.options.gamma", "x"), ("complete", "problem.options.base", 0.5),
         ("complete", "problem.options.base", ...), ("clustering", "facts", {"cost": []}), ("clustering", "facts", None),
+        ("clustering", "facts.cost", "x"), ("clustering", "facts.stage", None),
         ("clustering", "facts.cost", DEEP), ("clustering", "problem.answers", False), ("clustering", "answer", 0),
         ("clustering", "problem.options.settings.trees", ...), ("clustering", "problem.options.settings.trees", 0),
         ("table", "problem.options.settings.side", 0), ("table", "problem.options.settings.side", 2**20),
