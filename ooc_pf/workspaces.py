@@ -131,8 +131,8 @@ def _resumable(workspace: "Workspace") -> "Family":
     family = family_of(workspace)
     if not family.resumable:
         raise WorkspaceError(
-            f"{workspace.name} holds a run whose objective and constraints are Python objects; call project_and_forget "
-            "or project_onto_sets again, with workspace= and the same arguments, to go on with it"
+            f"{workspace.name} holds a run whose objective and constraints are Python objects; to go on with it "
+            "call project_and_forget, project_onto_sets or LinearSVM.fit again, with workspace= and the same arguments"
         )
     return family
 

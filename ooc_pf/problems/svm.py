@@ -27,7 +27,7 @@ try:
     from sklearn.utils.metaestimators import available_if
 except ImportError:
 
-    def available_if(check: Callable[[Any], bool]) -> Callable[[Any], Any]:  # type: ignore[no-redef]
+    def available_if(check: Callable[[Any], bool]) -> Callable[[Any], Any]:
         """Stands where scikit-learn is missing."""
         return lambda method: method
 
@@ -130,6 +130,10 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
     >>> model.gap_ <= 1e-8, bool(model.score(X, y) > 0.84)
     (True, True)
     """
+
+    objective_: float | None
+    lower_bound_: float | None
+    gap_: float | None
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -14,11 +14,13 @@ from scipy import sparse
 from ..errors import InputError
 from . import settings
 
+AROUND = 1 << 16  # bytes
 Span = tuple[int, int]  # the first row, and the one after the last
 Load = Callable[[], "Block"]
 
 
-class Sparse(NamedTuple):
+@dataclass(frozen=True)
+class Sparse:
     """CSR rows; ``start`` begins with 0."""
 
     start: np.ndarray
@@ -26,8 +28,12 @@ class Sparse(NamedTuple):
     value: np.ndarray
     width: int
 
-    def __len__(self) -> int:  # of rows, not of fields
+    def __len__(self) -> int:
         return len(self.start) - 1
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.start, self.index, self.value
 
 
 Block = np.ndarray | Sparse
@@ -91,7 +97,7 @@ class Table:
         if self.read is not None:
             for first, last in self.parts[:: max(1, len(self.parts) // 16)]:
                 block = self.read(first, min(first + 4, last))
-                for array in (block,) if isinstance(block, np.ndarray) else block[:3]:
+                for array in (block,) if isinstance(block, np.ndarray) else block.arrays:
                     total.update(np.ascontiguousarray(array).tobytes())
         return total.hexdigest()
 
@@ -154,8 +160,9 @@ def read_table(X: Any) -> Table:
     rows, columns = (int(size) for size in A.shape)
     _check_size(rows, columns)
     stride = stride_of(columns, columns)
-    if getattr(A, "chunks", None):
-        stride = max(stride // A.chunks[0], 1) * A.chunks[0]  # a part of a chunk costs as much to read
+    chunk = (getattr(A, "chunks", None) or (1,))[0]
+    if chunk > 1:
+        stride = max(stride // chunk, 1) * chunk  # a part of a chunk costs as much to read
     whole = isinstance(A, np.ndarray) and A.dtype in (np.float64, np.float32) and A.flags.c_contiguous
     itemsize = 4 if A.dtype == np.float32 else 8
     copies = not whole or isinstance(A, np.memmap)
@@ -205,10 +212,10 @@ def release(table: Table, block: Block) -> None:
             begin = (
                 block.__array_interface__["data"][0] - np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]
             )
-            low = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
-            size = (begin + block.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE - low
-            if size > 0:
-                mapped.madvise(mmap.MADV_DONTNEED, low, size)
+            # With what the system maps around a page that is asked for; a neighbour that needs it gets it again.
+            low = max(begin - AROUND, 0) // mmap.PAGESIZE * mmap.PAGESIZE
+            high = min(begin + block.nbytes + AROUND, len(mapped))
+            mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
 
 
 def _sparse_table(X: Any) -> Table:
@@ -261,7 +268,8 @@ def _table_of_blocks(X: Any) -> Table:
         raise InputError(
             "X can be read only once; give a list of blocks, or an object whose __iter__ begins again every time"
         )
-    sizes, columns, entries, itemsize, thin = [], None, 0, 4, False
+    sizes: list[int] = []
+    columns, entries, itemsize = None, 0, 4
     for block in X:
         if not _is_block(block):
             raise InputError(f"blocks of X must have two dimensions; number {len(sizes)} is {type(block).__name__}")
@@ -272,7 +280,6 @@ def _table_of_blocks(X: Any) -> Table:
         sizes.append(block.shape[0])
         entries += block.nnz if sparse.issparse(block) else block.shape[0] * block.shape[1]
         itemsize = max(itemsize, 4 if block.dtype == np.float32 else 8)
-        thin = thin or sparse.issparse(block)
     rows = sum(sizes)
     _check_size(rows, columns or 0)
     assert columns is not None

@@ -134,7 +134,7 @@ def _multiply(found: np.ndarray, v: np.ndarray, block: Block, weights: np.ndarra
             if len(v) > d:
                 found[d] += z.sum()
         return
-    z = score_sparse(*block[:3], v[:d], shift) * weights
-    pull_sparse(*block[:3], z, found[:d])
+    z = score_sparse(*block.arrays, v[:d], shift) * weights
+    pull_sparse(*block.arrays, z, found[:d])
     if len(v) > d:
         found[d] += z.sum()

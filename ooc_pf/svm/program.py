@@ -22,7 +22,7 @@ from ..kernels.svm import (
     squares_sparse,
 )
 from . import settings
-from .inputs import Block, Table
+from .inputs import Block, Sparse, Table
 
 NONE = np.empty(0)
 
@@ -103,9 +103,9 @@ class Sums:
     def zero(cls, program: Program) -> "Sums":
         k, d = len(program.positive), program.table.columns
         wanted = 0 if program.dense else program.width
-        shapes = (k, 2), (k, 2), (k, 2 if program.border else 1, d)
-        made = (np.zeros(shape) for shape in shapes)
-        return cls(*made, np.zeros((k, 2), np.int64), [None] * k, np.zeros((k, wanted)))
+        pull = np.zeros((k, 2 if program.border else 1, d))
+        changes = np.zeros((k, 2), np.int64)
+        return cls(np.zeros((k, 2)), np.zeros((k, 2)), pull, changes, [None] * k, np.zeros((k, wanted)))
 
     def add(self, other: "Sums") -> None:
         """Add those of the next part."""
@@ -239,10 +239,10 @@ class Gather:
 
 
 def _add_sparse(
-    program: Program, sums: Sums, w: np.ndarray, live: Sequence[int], scale: float, at: int, block,
+    program: Program, sums: Sums, w: np.ndarray, live: Sequence[int], scale: float, at: int, block: Sparse,
     active: np.ndarray, *, check: bool, hessian: bool,
 ) -> None:  # fmt: skip
-    start, index, value, d = block
+    (start, index, value), d = block.arrays, block.width
     span = slice(at, at + len(block))
     if check:
         check_block(block, range(span.start, span.stop))
@@ -363,7 +363,7 @@ def add_search(
             if isinstance(block, np.ndarray):
                 ends.append(block @ point[:d] + shift)
             else:
-                ends.append(score_sparse(*block[:3], point[:d], shift))
+                ends.append(score_sparse(*block.arrays, point[:d], shift))
         code, positive = program.code[span], program.positive[c]
         add_breakpoints(*ends, code, positive, weight, program.by_class, program.C * scale, *found[c])
 

@@ -175,8 +175,8 @@ class SvmSchedule:
             if certificate.gap <= self.tol and certificate.violation <= self.tol:
                 state.rows.put(active)
                 state.moved = True
-        made = {"sums": sums, "active": active, "values": values, "gaps": gaps, "left": left}
-        return SvmPass(entered, float(gaps.max()), None, rows, certificate, shown, **made)
+        worst = float(gaps.max())
+        return SvmPass(entered, worst, None, rows, certificate, shown, sums, active, values, gaps, left=left)
 
     def _done(self, point: Iterate, c: int) -> bool:
         """Whether F was looked at where w is, and is close enough to the bound."""

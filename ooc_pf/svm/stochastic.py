@@ -130,10 +130,10 @@ def _gathered(table: Table, spans: list[Span]) -> Block:
 
 def _joined(blocks: list[Block]) -> Block:
     if isinstance(blocks[0], np.ndarray):
-        return np.concatenate(blocks)
+        return np.concatenate([block for block in blocks if isinstance(block, np.ndarray)])
     parts = [block for block in blocks if isinstance(block, Sparse)]
     sizes = np.concatenate([[0], *(np.diff(part.start) for part in parts)])
-    index, value = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
+    index, value = (np.concatenate(arrays) for arrays in list(zip(*(part.arrays for part in parts), strict=True))[1:])
     return Sparse(np.cumsum(sizes), index, value, parts[0].width)
 
 
@@ -162,7 +162,7 @@ def _project(
             if isinstance(block, np.ndarray):
                 changed = ascend_dense(block, *shared, *target)
             else:
-                changed = ascend_sparse(*block[:3], *shared, *target)
+                changed = ascend_sparse(*block.arrays, *shared, *target)
             if changed < 0:
                 refuse_row(block, -1 - changed, -1 - changed if whole else int(rows[-1 - changed]))
         state.step += len(part)
