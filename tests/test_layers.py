@@ -17,6 +17,7 @@ ROOMS = [
     "oracles",
     "general",
     "sets",
+    "itml",
     "problems",
     "workspaces",
     "commands",
