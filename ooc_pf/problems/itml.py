@@ -108,7 +108,7 @@ class ITML(_Mahalanobis):
     """Learn a metric from pairs that are similar or dissimilar.
 
     The matrix A minimises its LogDet divergence from a prior, plus a weight times t - log t - 1 for each similar pair
-    with t = p / bounds_[0] above one and each dissimilar pair with t = p / bounds_[1] below one, p its squared distance.
+    with t = p / bounds_[0] above one and each dissimilar one with t = p / bounds_[1] below one, p its squared distance.
 
     Parameters
     ----------
