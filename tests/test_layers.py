@@ -18,6 +18,7 @@ ROOMS = [
     "general",
     "sets",
     "svm",
+    "itml",
     "problems",
     "workspaces",
     "commands",
