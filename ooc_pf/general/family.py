@@ -46,6 +46,8 @@ class Request:
         What the store of rows forgets, and what changes in it.
     mark : () -> str, or None
         A fingerprint of the rows, where they are a table.
+    owns : RowBlock -> bool, or None
+        Whether stored rows can be of this problem, where that can be told.
     """
 
     program: RowProgram
@@ -53,6 +55,7 @@ class Request:
     stage: str
     store: dict[str, Any] = field(default_factory=dict)
     mark: Callable[[], str] | None = None
+    owns: Callable[[RowBlock], bool] | None = None
 
     @property
     def size(self) -> Size:
@@ -159,6 +162,9 @@ class GeneralFamily:
     def load_point(self, request: Request, workspace: Workspace, pool: Pool) -> Iterate:
         y = read_vector(workspace.generation, "y", pool)
         check_vector(workspace.generation, "y", y, request.program.objective.size)
+        if request.owns is not None:
+            group = workspace.generation / "rows"
+            require(all(map(request.owns, read_blocks(group, y.size))), group, "it holds rows of other sets")
         return Iterate(request.program, y, pool)
 
     def load_plan(self, workspace: Workspace) -> RowPlan:

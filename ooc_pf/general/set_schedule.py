@@ -47,6 +47,14 @@ class Member:
         return None if moved <= settings.ROUNDING * size else near
 
 
+def are_of(block: RowBlock, members: list[Member]) -> bool:
+    """Whether every row of a block is an increment of one of the sets, over the variables it is about."""
+    return all(
+        number < len(members) and np.array_equal(block.table[block.index[first:last]], members[number].variables)
+        for number, first, last in zip(block.key.tolist(), block.start[:-1], block.start[1:], strict=True)
+    )
+
+
 @dataclass(frozen=True)
 class SetSchedule:
     """The steps of Algorithm 1 for general sets.

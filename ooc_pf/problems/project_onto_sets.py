@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..general.family import SETS, Request, check_objective
 from ..general.program import RowProgram
 from ..general.schedule import SCAN
-from ..general.set_schedule import Member, SetSchedule
+from ..general.set_schedule import Member, SetSchedule, are_of
 from ..objectives import Objective
 from ..sets import ConvexSet, from_function
 
@@ -83,7 +83,8 @@ def project_onto_sets(
         progress=progress,
         restart=restart,
     )
-    return solve(SETS, Given(Request(RowProgram.of(objective), make, SCAN, store)), options, limits)
+    request = Request(RowProgram.of(objective), make, SCAN, store, owns=lambda block: are_of(block, members))
+    return solve(SETS, Given(request), options, limits)
 
 
 def read_sets(objective: Objective, sets: Sequence[Any]) -> list[Member]:

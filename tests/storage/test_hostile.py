@@ -150,7 +150,8 @@ TABLES = [
     ("rows", "gen", "y", WRONG["longer"]), ("rows", "gen", "rows/table", put(0, 2**20)),
     ("rows", "gen", "rows/coefficient", put(0, np.nan)), ("rows", "gen", "rows/block_end", put(0, -1)),
     ("rows", "feasible", "x", WRONG["shorter"]), ("rows", "graph.zarr", "start", WRONG["shorter"]),
-    ("sets", "gen", "rows/start", put(1, 2**20)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
+    ("sets", "gen", "rows/start", put(1, 2**20)),
+    ("sets", "gen", "rows/table", put(0, 1)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
     ("clustering", "edges.zarr", "value", put(0, 0.0)),
     ("nearness", "edges.zarr", "u", WRONG["another type"]), ("nearness", "edges.zarr", "labels", WRONG["longer"]),
 ]  # fmt: skip
@@ -177,6 +178,15 @@ def test_an_edge_listed_twice_is_refused(made, mutate, tmp_path, name):
     for use in (pf.resume, pf.verify):
         with pytest.raises(pf.WorkspaceError, match="does not hold the edges"):
             use(run)
+
+
+@pytest.mark.parametrize("key", [60, 2**63])
+def test_increments_of_a_set_that_is_not_there_are_refused(made, mutate, tmp_path, key):
+    run = made("sets", tmp_path / "run.pf")
+    rewrite(next((run / "gen").iterdir()), "rows/key", put(0, key))
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match="rows of other sets"):
+        go_on("sets", run)
 
 
 def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path):
