@@ -34,12 +34,16 @@ class Objective:
 
     Attributes
     ----------
+    name : str
+        What messages call it.
     code : int
         Which separable function, for the kernels; OWN and DENSE are handled in Python.
     start : float64[n]
         y where no row has a multiplier.
-    weight, shift, ridge : float64[n], power : float
+    weight, shift, ridge : float64[n]
         Parameters of the separable functions.
+    power : float
+        Of a power.
     matrix, inverse : float64[n, n] or None
         Of a quadratic function with any positive definite matrix.
     peak : float
@@ -48,6 +52,10 @@ class Objective:
         Every variable is between these.
     smooth : bool
         Whether the gradient is unique everywhere, which general sets need.
+    own : Own or None
+        A function of the caller.
+    offset : float
+        Taken from the value, so that it is zero where it should be.
     """
 
     name: str
@@ -235,6 +243,7 @@ def _distance_from(name: str, code: int, center: Any, weights: Any, low: float, 
 def quadratic(center: Any, weights: Any = 1.0, *, Q: Any = None) -> Objective:
     """``1/2 sum w (x - center)^2``, or ``1/2 (x - center)' Q (x - center)`` with a positive definite Q.
 
+    ``weights`` are the w, positive: one number, or one for each variable.
     A dense Q costs an n by n array, and n steps for each coefficient of a projection.
     """
     center = _vector("center", center)
@@ -257,7 +266,10 @@ def quadratic(center: Any, weights: Any = 1.0, *, Q: Any = None) -> Objective:
 
 
 def entropy(center: Any, weights: Any = 1.0) -> Objective:
-    """``sum w (x log(x / center) - x + center)`` over x > 0: relative entropy. With center 1, ``x log x - x + 1``."""
+    """``sum w (x log(x / center) - x + center)`` over x > 0: relative entropy. With center 1, ``x log x - x + 1``.
+
+    ``weights`` are the w, positive: one number, or one for each variable.
+    """
     return _distance_from("entropy", bregman.ENTROPY, center, weights, 0.0, np.inf)
 
 
@@ -265,6 +277,7 @@ def fermi_dirac(center: Any, weights: Any = 1.0) -> Objective:
     """``sum w (x log(x / center) + (1 - x) log((1 - x) / (1 - center)))`` over 0 < x < 1.
 
     With center 1/2 this is the Fermi-Dirac entropy plus log 2 for each variable.
+    ``weights`` are the w, positive: one number, or one for each variable.
     """
     return _distance_from("fermi_dirac", bregman.FERMI_DIRAC, center, weights, 0.0, 1.0)
 
@@ -273,12 +286,16 @@ def hellinger(center: Any, weights: Any = 1.0) -> Objective:
     """``sum w (1 - x center - sqrt(1 - x^2) sqrt(1 - center^2)) / sqrt(1 - center^2)`` over -1 < x < 1.
 
     The Bregman distance of ``-sqrt(1 - x^2)``; with center 0, ``1 - sqrt(1 - x^2)``.
+    ``weights`` are the w, positive: one number, or one for each variable.
     """
     return _distance_from("hellinger", bregman.HELLINGER, center, weights, -1.0, 1.0)
 
 
 def p_norm(center: Any, p: float, weights: Any = 1.0) -> Objective:
-    """``1/p sum w |x - center|^p`` with 1 < p < infinity."""
+    """``1/p sum w |x - center|^p`` with 1 < p < infinity.
+
+    ``weights`` are the w, positive: one number, or one for each variable.
+    """
     center = _vector("center", center)
     if not (isinstance(p, int | float | np.number) and 1.0 < p < np.inf):
         raise InputError(f"p must be a number above 1, found {p!r}; for 1 and infinity there are l1 and linf")
@@ -287,7 +304,10 @@ def p_norm(center: Any, p: float, weights: Any = 1.0) -> Objective:
 
 
 def l1(center: Any, weights: Any = 1.0, *, ridge: Any = 1.0, anchor: Any = None) -> Objective:
-    """``sum w |x - center| + 1/2 sum ridge (x - anchor)^2``; the anchor is the center if none is given."""
+    """``sum w |x - center| + 1/2 sum ridge (x - anchor)^2``; the anchor is the center if none is given.
+
+    ``weights`` are the w, positive: one number, or one for each variable.
+    """
     center = _vector("center", center)
     weight, stiff = _positive("weights", weights, len(center)), _positive("ridge", ridge, len(center))
     away = _away(anchor, center)

@@ -4,6 +4,7 @@ An oracle hands out tasks, each of which returns a block of rows when called. Th
 asked measures them. Tasks run side by side, so what they call must allow that.
 """
 
+import hashlib
 import mmap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class Oracle:
 
     Attributes
     ----------
+    name : str
+        What messages and manifests call it.
     tasks : (x, random generator) -> iterable of callables
         Each returns a block of rows.
     complete : bool
@@ -44,6 +47,8 @@ class Oracle:
         How many draws of an incomplete oracle make a pass.
     variables : int or None
         How many variables the rows are over, where that is known.
+    fingerprint : () -> str, or None
+        Recognises the same rows later, where they are a table. It reads all of them.
     """
 
     name: str
@@ -52,6 +57,7 @@ class Oracle:
     check: Tasks | None = None
     draws: int = 1
     variables: int | None = None
+    fingerprint: Callable[[], str] | None = None
 
 
 def read_oracle(oracle: Any) -> Oracle:
@@ -131,6 +137,16 @@ class Table:
         key = np.arange(first, last, dtype=np.uint64) if keyed else None
         return Rows(start, index, coefficient, rhs, equality, key)
 
+    def fingerprint(self) -> str:
+        """Recognises the same numbers later, however they are held."""
+        total = hashlib.blake2b(digest_size=16)
+        for part in self.parts():
+            rows = self.read(*part, keyed=False)
+            entries = np.diff(rows.start), rows.edges.astype(np.int64), rows.coefficient, rows.rhs, rows.equality
+            for values in entries:
+                total.update(np.ascontiguousarray(values).tobytes())
+        return total.hexdigest()
+
     def parts(self) -> list[tuple[int, int]]:
         return [(first, min(first + self.stride, self.count)) for first in range(0, self.count, self.stride)]
 
@@ -209,7 +225,8 @@ def explicit(A: Any, b: Any, *, equality: Any = False) -> Oracle:
         Which rows are equations.
     """
     table = read_table(A, b, equality)
-    return Oracle(f"explicit, {table.count} rows", _scan(table), variables=table.variables)
+    name = f"explicit, {table.count} rows"
+    return Oracle(name, _scan(table), variables=table.variables, fingerprint=table.fingerprint)
 
 
 def _scan(table: Table) -> Tasks:
@@ -219,7 +236,8 @@ def _scan(table: Table) -> Tasks:
 def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int = 1) -> Oracle:
     """``count`` random rows of a table at a time, in runs of ``run`` neighbours (the paper's Property 2).
 
-    After as many draws as make up the table all rows are measured, so that the run can end with a proof.
+    After as many draws as make up the table all rows are measured, so that the run can end with a proof. ``A``, ``b``
+    and ``equality`` are those of `explicit`.
     """
     table = read_table(A, b, equality)
     if not (1 <= run <= count):
@@ -237,6 +255,7 @@ def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int
         check=_scan(table),
         draws=max(1, -(-table.count // count)),
         variables=table.variables,
+        fingerprint=table.fingerprint,
     )
 
 
@@ -245,6 +264,7 @@ def from_function(function: Callable[[np.ndarray], Any], *, complete: bool = Tru
 
     Parameters
     ----------
+    function : x -> rows
     complete : bool
         Whether the function returns a violated row whenever there is one. If not, it is asked again and again.
     check : oracle, optional
@@ -279,7 +299,15 @@ def cycles(graph: Any, *, extra: Any = None, nonnegative: bool = True, keep_path
         Variables are the edges, in this order; values on the edges do not matter.
     extra : oracle, optional
         More rows: anything that `project_and_forget` takes as an oracle.
+    nonnegative : bool
+        Whether lengths must not be negative, where triangles do not see to it.
+    keep_paths : int
+        Shortest paths named for each violated edge, at least one.
+    workers : int
+        Searches side by side, at most.
     """
+    if keep_paths < 1:
+        raise InputError(f"keep_paths must be at least 1, found {keep_paths!r}")
     edges = read_edges(graph)
     net = build_graph(edges.u.whole, edges.v.whole, edges.nodes)
     engine = NumbaOracle(net, None, workers)

@@ -26,6 +26,8 @@ class ConvexSet:
 
     Attributes
     ----------
+    name : str
+        What messages call it.
     bind : Objective -> (array -> array)
         The projection for an objective over the variables of this set alone.
     on : int array or None
@@ -72,19 +74,28 @@ def _plain(name: str, project: Projection) -> Callable[[Objective], Projection]:
 
 
 def from_function(project: Projection, *, on: Any = None, name: str = "function") -> ConvexSet:
-    """A set given by your own projection of the variables ``on``, for the objective you use it with."""
+    """A set given by your own projection, for the objective you use it with.
+
+    ``project`` takes and returns the variables ``on``; None means all. ``name`` is for messages.
+    """
     if not callable(project):
         raise InputError(f"a set is given by a function that projects onto it, found {type(project).__name__}")
     return ConvexSet(name, lambda objective: project, _on(on))
 
 
 def halfspace(a: Any, b: float, *, on: Any = None) -> ConvexSet:
-    """``<a, x> <= b``, for any separable objective."""
+    """``<a, x> <= b``, for any separable objective.
+
+    ``on`` names the variables it is about; None means all.
+    """
     return slab(a, -np.inf, b, on=on)
 
 
 def slab(a: Any, low: float, high: float, *, on: Any = None) -> ConvexSet:
-    """``low <= <a, x> <= high``, for any separable objective."""
+    """``low <= <a, x> <= high``, for any separable objective.
+
+    ``on`` names the variables it is about; None means all.
+    """
     a, low, high = _numbers("a", a), float(low), float(high)
     if a.ndim != 1 or not np.any(a) or not np.isfinite(a).all():
         raise InputError("a must be a finite vector that is not zero")
@@ -121,7 +132,10 @@ def _project_row(objective: Objective, x: np.ndarray, a: np.ndarray, rhs: float)
 
 
 def box(low: Any, high: Any, *, on: Any = None) -> ConvexSet:
-    """``low <= x <= high`` in every entry, for any separable objective."""
+    """``low <= x <= high`` in every entry, for any separable objective.
+
+    ``on`` names the variables it is about; None means all.
+    """
     low, high = _numbers("low", low), _numbers("high", high)
     if np.any(low > high):
         raise InputError("a box needs low <= high in every entry")
@@ -135,7 +149,10 @@ def box(low: Any, high: Any, *, on: Any = None) -> ConvexSet:
 
 
 def ball(center: Any, radius: float, *, on: Any = None) -> ConvexSet:
-    """``|x - center| <= radius``."""
+    """``|x - center| <= radius``.
+
+    ``on`` names the variables it is about; None means all.
+    """
     center, radius = _numbers("center", center), float(radius)
     if not radius >= 0:
         raise InputError(f"radius must not be negative, found {radius}")
@@ -149,7 +166,10 @@ def ball(center: Any, radius: float, *, on: Any = None) -> ConvexSet:
 
 
 def second_order_cone(*, on: Any = None) -> ConvexSet:
-    """``|x_1..| <= x_0``, the first variable being the height."""
+    """``|x_1..| <= x_0``, the first variable being the height.
+
+    ``on`` names the variables it is about; None means all.
+    """
 
     def project(x: np.ndarray) -> np.ndarray:
         height, length = float(x[0]), float(np.linalg.norm(x[1:]))
@@ -164,7 +184,10 @@ def second_order_cone(*, on: Any = None) -> ConvexSet:
 
 
 def psd_cone(side: int, *, on: Any = None) -> ConvexSet:
-    """Symmetric positive semidefinite ``side`` by ``side`` matrices, all entries as variables, row by row."""
+    """Symmetric positive semidefinite ``side`` by ``side`` matrices, all entries as variables, row by row.
+
+    ``on`` names the variables it is about; None means all.
+    """
 
     def project(x: np.ndarray) -> np.ndarray:
         if x.size != side * side:
@@ -178,7 +201,10 @@ def psd_cone(side: int, *, on: Any = None) -> ConvexSet:
 
 
 def simplex(total: float = 1.0, *, on: Any = None) -> ConvexSet:
-    """``x >= 0`` with sum ``total``; for entropy with equal weights as well."""
+    """``x >= 0`` with sum ``total``; for entropy with equal weights as well.
+
+    ``on`` names the variables it is about; None means all.
+    """
     total = float(total)
     if not 0 < total < np.inf:
         raise InputError(f"total must be positive, found {total}")

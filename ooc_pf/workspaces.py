@@ -44,14 +44,17 @@ def _found(address: str) -> Any:
 
 def family_of(workspace: "Workspace") -> "Family":
     """The family of the run that a workspace holds."""
+    from .engine.family import check_family, engine_of
+
     held = workspace.manifest["problem"]
     if held is None:
         raise WorkspaceError(f"{workspace.name} holds no run yet; start one with `ooc-pf solve {workspace.name}`")
-    settings = held["options"].get("settings")
-    name = settings.get("engine", held["name"]) if isinstance(settings, dict) else held["name"]
-    if name not in FAMILIES:
+    name = engine_of(held) or held["name"]
+    if not isinstance(name, str) or name not in FAMILIES:
         raise WorkspaceError(f"{workspace.name} holds a run of {name!r}, which this release does not know")
-    return _found(FAMILIES[name].family)
+    family = _found(FAMILIES[name].family)
+    check_family(family, workspace)
+    return family
 
 
 def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -> "Result":
@@ -111,14 +114,15 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
 
     unknown = [name for name in limits if name not in LIMITS]
     if unknown:
-        raise InputError(f"resume takes tol, {', '.join(LIMITS)}; {unknown[0]} was fixed when the run was started")
+        raise InputError(f"resume takes tol, {', '.join(LIMITS)}, and not {unknown[0]}; a run keeps its other options")
     place = Workspace(workspace)
     family = _resumable(place)
     if tol is not None and tol != place.manifest["problem"]["options"]["tol"]:
         check_tol(tol)
         with place.locked():
             held = place.manifest["problem"]
-            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}})
+            # What was reached may not be enough now.
+            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}}, status="running")
     return run(family, Given(workspace, None), place.manifest["problem"]["options"], Limits(**limits))
 
 
@@ -172,15 +176,18 @@ def verify(
         What was recomputed.
     """
     from .cycles.inputs import load_edges
+    from .engine.check import check_history
     from .storage.vectors import Pool
 
     def check(place: "Workspace") -> dict[str, Any]:
-        found = {"status": place.manifest["status"]}
         if place.manifest["problem"] is None:
             if place.edges.exists():
                 load_edges(place, Pool())
-            return found
-        return found | family_of(place).verify(place, oracle=oracle, workers=workers, memory=memory)
+            raise WorkspaceError(f"{place.name} has not been solved, so there is nothing to verify")
+        family = family_of(place)
+        check_history(place, answers=family.finish is not None)
+        found = family.verify(place, oracle=oracle, workers=workers, memory=memory)
+        return {"status": place.manifest["status"], **found}
 
     return _steadily(workspace, check)
 

@@ -14,7 +14,7 @@ from ooc_pf.errors import InputError
 from ooc_pf.storage.arrays import read_array, read_labels
 from ooc_pf.storage.workspace import Workspace
 from tests import naive
-from tests.gallery import by_edge, go_on, write
+from tests.gallery import CASES, by_edge, go_on, write
 
 
 def assert_is_metric(nodes, u, v, x, tolerance=1e-9):
@@ -74,26 +74,29 @@ def _without_costs(record):
     return {name: value for name, value in record.items() if name not in ("seconds", "read_bytes", "written_bytes")}
 
 
-def run_among_kills(name, path, most, wait=(0.2, 0.5)):
-    """Go on with a case of the gallery and kill it without warning, up to ``most`` times; returns how often.
+def run_among_kills(name, path, kills, wait=(0.02, 0.5)):
+    """Run a case of the gallery on a workspace, and kill it without warning so many times.
 
-    The moments are mostly too early to get anywhere, so that they spread over all of a start and an iteration.
+    The moments spread over all of a start and the iterations. A run that gets to its end in between starts again.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.gallery"])
-    dice, before = random.Random(3), 0
-    for kills in range(most):
+    dice, iteration = random.Random(3), 0
+    CASES[name](workspace=path, max_iter=0)
+    while kills:
         process = context.Process(target=go_on, args=(name, path), kwargs={"workers": 2})
         process.start()
         process.join(dice.uniform(*wait))
-        if process.exitcode is not None:
-            return kills
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-        iteration = Workspace(path).manifest["iteration"]
-        assert iteration >= before
-        before = iteration
-    return most
+        if process.exitcode is None:
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+            kills -= 1
+            before, iteration = iteration, Workspace(path).manifest["iteration"]
+            assert iteration >= before
+        else:
+            assert process.exitcode == 0
+            CASES[name](workspace=path, max_iter=0, restart=True)
+            iteration = 0
 
 
 def assert_kkt(result, d, tolerance, w=None):

@@ -72,6 +72,10 @@ class Settings:
         module = import_module("ooc_pf.commands.export")
         self._set("commands.export", PER_ROW=module.PER_ROW * module.LEAST_BATCH // rows, LEAST_BATCH=rows)
 
+    def short_parts(self, rows, text):
+        """So many rows, and bytes of labels, a part of an export without a budget."""
+        self._set("commands.export", BATCH=rows, TEXT=text)
+
     def impatient(self):
         """A scheduler that does not answer within a second is given up."""
         self._set("engine.parallel", CONNECT_SECONDS=1)

@@ -20,6 +20,8 @@ ARCHIVE = Path(__file__).parent / "archive"
 # Written from other graphs than those of the gallery, by all versions.
 BOUNDS = {"nearness": 0.03627593135828815, "clustering": 7.494477774837804}
 FAMILIES = ("table", "table-limits", "complete", "linear", "external", "rows", "sets")
+# Since these were written the arithmetic of sweeps or certificates has changed: a run of today takes another way.
+CHANGED = ("linear", "external", "rows", "sets")
 ARITHMETIC = "2a22c57f4bfd4a9d"
 
 
@@ -58,10 +60,21 @@ def test_an_old_workspace_opens_verifies_and_goes_on(file, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.skipif(arithmetic() != ARITHMETIC, reason="numbers round otherwise than in the archive")
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name not in CHANGED])
 def test_an_old_run_ends_with_the_bits_of_one_of_today(name, tmp_path):
     path = unpacked(ARCHIVE / f"version2-{name}.zip", tmp_path)
     assert_same_run(CASES[name](workspace=tmp_path / "today.pf"), go_on(name, path))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CHANGED)
+def test_an_old_run_that_went_another_way_ends_at_the_same_optimum(name, tmp_path):
+    """The bounds of either run hold for the answer of the other one."""
+    path = unpacked(ARCHIVE / f"version2-{name}.zip", tmp_path)
+    today, old = CASES[name](workspace=tmp_path / "today.pf"), go_on(name, path)
+    for one, other in ((today, old), (old, today)):
+        assert one.lower_bound <= other.objective * (1 + 1e-9)
+        assert one.objective == pytest.approx(other.objective, rel=1e-7)
 
 
 def test_every_version_and_every_family_is_in_the_archive():

@@ -35,6 +35,7 @@ def test_it_is_nearness_with_the_weights_it_says(relative, small):
     assert np.array_equal(result.x, same.x)
 
 
+@pytest.mark.long
 def test_it_is_solved_resumed_and_verified_from_a_workspace(relative, small, tmp_path, capsys):
     whole = relative.relative_nearness(small)
     edges = tmp_path / "edges.txt"

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import ooc_pf as pf
-from ooc_pf.storage import arrays, vectors, workspace
+from ooc_pf.storage import arrays, files, vectors, workspace
 
 
 def write_edges(path: Path, seed: int) -> None:
@@ -125,6 +125,7 @@ WRITES: list[tuple[Any, str]] = [
     (arrays.ArrayWriter, "append"),
     (arrays.ArrayWriter, "close"),
     (workspace, "flush"),
+    (files, "flush_directory"),
     (workspace, "replace_file"),
     (workspace, "flush_directory"),
     (workspace.Workspace, "_append_history"),

@@ -8,6 +8,7 @@ commit.
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..edgelist.choices import BAD_LINES, KINDS, POLICIES
+from ..errors import InputError
 from ..workspaces import problems
 from .formats import FORMATS
 
@@ -64,7 +66,7 @@ def _say(args: Args, facts: dict[str, Any], text: str) -> None:
 
 
 def _parser() -> Parser:
-    parser = Parser(
+    parser = _Parser(
         prog="ooc-pf", description="Solve convex problems with more constraints than anyone can list, on disk."
     )
     package = sys.modules["ooc_pf"]  # above this room, and loaded whenever this runs
@@ -94,9 +96,14 @@ def _parser() -> Parser:
 
 def _add_convert(add: AddCommand) -> None:
     sub = add("convert", _convert, "make a workspace from an edge list", workspace=False)
-    sub.add_argument("source", metavar="SOURCE", help="edge list: text, CSV, Matrix Market (also .gz), or Parquet")
+    text = "edge list: text, CSV, Matrix Market (also .gz), or Parquet; - is standard input"
+    sub.add_argument("source", metavar="SOURCE", help=text)
     sub.add_argument("workspace", metavar="WORKSPACE", help="directory to make; must not exist")
     sub.add_argument("--columns", metavar="A,B[,VALUE]", help="names in the header, or positions from 1")
+    text = r"what separates fields: space, tab (\t), comma (,), semicolon (;) or pipe (|) (default: found in the file)"
+    sub.add_argument("--delimiter", metavar="SIGN", help=text)
+    text = "the first data line does, or does not, hold the names of the columns (default: found in the file)"
+    sub.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
     sub.add_argument("--kind", choices=KINDS, default="distance", help="what the value is (default: %(default)s)")
     sub.add_argument("--duplicates", choices=POLICIES, help="rule for repeated pairs (default: mean; sum if signed)")
     sub.add_argument("--bad-lines", choices=BAD_LINES, default="error", help="stop at a bad line, or skip it")
@@ -140,6 +147,8 @@ def _add_export(add: AddCommand) -> None:
     sub.add_argument("target", metavar="FILE")
     sub.add_argument("--format", choices=FORMATS)
     sub.add_argument("--clusters", action="store_true", help="write the cluster of each node instead of the edges")
+    text = "fail, and write nothing, if the run has not converged"
+    sub.add_argument("--require-converged", action="store_true", help=text)
     sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
 
 
@@ -153,7 +162,18 @@ def _add_limits(sub: Parser) -> None:
 
 
 def _gamma(text: str) -> float | None:
-    return None if text.lower() == "none" else float(text)
+    try:
+        return None if text.lower() == "none" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 'none'") from None
+
+
+class _Parser(argparse.ArgumentParser):
+    """Takes -1e-1 for a number, as it does -0.1, not for an option."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._negative_number_matcher = re.compile(r"^-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 
 def _limits(args: Args) -> dict[str, Any]:
@@ -165,9 +185,10 @@ def _limits(args: Args) -> dict[str, Any]:
 
 
 def _convert(args: Args) -> int:
-    from ..edgelist.convert import convert, describe
+    from ..edgelist.convert import convert
+    from ..edgelist.describe import describe
 
-    names = ("columns", "kind", "duplicates", "bad_lines", "memory")
+    names = ("columns", "delimiter", "header", "kind", "duplicates", "bad_lines", "memory")
     options = {name: getattr(args, name) for name in names}
     report = convert(args.source, args.workspace, **options, progress=not args.quiet)
     _say(args, report, describe(report))
@@ -226,11 +247,15 @@ def _report(args: Args) -> int:
 
 
 def _export(args: Args) -> int:
-    from .export import export
+    from .export import write_answer
 
-    rows = export(args.workspace, args.target, format=args.format, clusters=args.clusters, memory=args.memory)
+    options = (args.format, args.clusters, args.memory, args.require_converged)
+    done = write_answer(args.workspace, args.target, *options)
+    if done.note:
+        print(f"note: {done.note}", file=sys.stderr)
     what = "nodes" if args.clusters else "edges"
-    _say(args, {"file": args.target, what: rows}, f"wrote {rows} {what} to {args.target}")
+    facts = {"file": args.target, what: done.rows, "status": done.status}
+    _say(args, facts, f"wrote {done.rows} {what} to {args.target}")
     return 0
 
 
@@ -241,6 +266,8 @@ def _example(args: Args) -> int:
         with tempfile.TemporaryDirectory() as folder:
             result, text = run_example(Path(folder))
     else:
+        if Path(args.keep).exists():
+            raise InputError(f"{args.keep} is there already; name a directory that is not, and it will be made")
         Path(args.keep).mkdir(parents=True)
         result, text = run_example(Path(args.keep))
     _say(args, result.summary(), text)

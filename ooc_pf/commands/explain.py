@@ -7,6 +7,8 @@ import numpy as np
 
 from ..engine.result import Result
 
+FAR = 10.0  # times the lower bound: a percentage of more says nothing
+
 
 def explain(result: Result) -> str:
     """What a result claims, a line for each number and what it means.
@@ -26,7 +28,7 @@ def explain(result: Result) -> str:
         f"{_outcome(result)} after {result.n_iter} iterations",
         f"  objective    {result.objective:.10g}   of an answer that satisfies every constraint",
         f"  lower bound  {result.lower_bound:.10g}   proven: no answer can do better",
-        f"  gap          {result.gap:.2e}   so the answer is within {100 * max(result.gap, 0):.2g} % of the best",
+        f"  gap          {_gap(result)}",
         f"  violation    {violation}   largest at the iterate before it was repaired",
         f"  constraints  {result.n_active} remembered at the end, all others implied",
     ]
@@ -40,6 +42,17 @@ def explain_with_next_step(result: Result) -> str:
     if result.converged:
         return explain(result)
     return f"{explain(result)}\ncontinue with: ooc-pf resume {shlex.quote(str(result.workspace))}"
+
+
+def _gap(result: Result) -> str:
+    """The gap, and what it says about the answer."""
+    if result.gap == 0.0:
+        return "0   no answer is better"
+    if not result.lower_bound > 0.0:
+        return "none yet   the lower bound is zero, so nothing is known about the best"
+    if result.gap > FAR:
+        return f"{result.gap:.2e}   the lower bound is still far from the answer"
+    return f"{result.gap:.2e}   so the answer is within {100 * result.gap:.2g} % of the best"
 
 
 def _outcome(result: Result) -> str:

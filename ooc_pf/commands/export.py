@@ -1,7 +1,11 @@
 """Write the answer of a workspace to one file: edges with their values and x, or nodes with their clusters."""
 
+import itertools
+import json
 import os
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +14,40 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from ..edgelist.sources import local_path
 from ..errors import InputError, WorkspaceError
-from ..storage.arrays import open_array, read_array, read_labels
+from ..storage.arrays import open_array, read_array
 from ..storage.memory import MIB, parse_memory, refuse_below
-from ..storage.workspace import Workspace, read_steadily
+from ..storage.workspace import Workspace, flush_directory, read_steadily
 from .formats import format_of
 
-# Cost only: rows written at once without a budget, and the fewest within one.
+# Cost only: rows and bytes of text written at once without a budget, and the fewest rows within one.
 BATCH = 1 << 20
+TEXT = 16 * MIB
 LEAST_BATCH = 1 << 13
-# Measured bytes: of a row while it is written, of a label that is text, of one that is a number, and of all else.
+# Measured bytes: of a row while it is written, of a label, of a byte of text (held, and while it is written), of all
+# else, and of the writer of a format. Text in npz files has a fixed width and takes so many bytes a character.
 PER_ROW = 256
-PER_TEXT = 120
-PER_NUMBER = 8
+PER_LABEL = 24
+PER_BYTE_HELD = 2
+PER_BYTE_WRITTEN = 6
+PER_CHARACTER = 4
 FIXED = 24 * MIB
+WRITER = {"csv": 0, "parquet": 16 * MIB, "npz": 32 * MIB}
 
-Columns = dict[str, np.ndarray]
+METADATA = b"ooc_pf"  # the key of what a Parquet file says about the run
+RUN_FACTS = ("status", "iteration", "objective", "lower_bound")
+
+Columns = dict[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: how many rows, the status of the run, and a note if it is not finished."""
+
+    rows: int
+    status: str
+    note: str | None
 
 
 def export(
@@ -35,8 +57,12 @@ def export(
     format: str | None = None,
     clusters: bool = False,
     memory: int | str | None = None,
+    require_converged: bool = False,
 ) -> int:
     """Write the answer of a workspace to one file, with the node labels of the input.
+
+    An answer of a run that has not converged is written with a warning, and the file says so where it can: Parquet in
+    the metadata of its schema (key ``ooc_pf``), npz in an entry ``note``.
 
     Parameters
     ----------
@@ -48,81 +74,218 @@ def export(
     clusters : bool
         Write ``node, cluster`` of every node; otherwise ``u, v, value, x`` of every edge.
     memory : int or str, optional
-        A budget. All labels must fit; edges are written in parts that do, except to npz.
+        A budget. All labels must fit; rows are written in parts that do, except to npz.
+    require_converged : bool
+        Refuse the answer of a run that has not converged, and write nothing.
 
     Returns
     -------
     int
         How many rows were written.
     """
-    target = Path(target)
+    done = write_answer(workspace, target, format, clusters, memory, require_converged)
+    if done.note:
+        warnings.warn(done.note, stacklevel=2)
+    return done.rows
+
+
+def write_answer(
+    workspace: str | Path,
+    target: str | Path,
+    format: str | None,
+    clusters: bool,
+    memory: int | str | None,
+    require_converged: bool,
+) -> Exported:
+    """`export` without the warning, for those who show the note in their own way."""
+    target = Path(local_path(target))
     format = format_of(target, format)
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
     partial = target.with_name(target.name + ".partial")
 
-    def write(place: Workspace) -> int:
+    def write(place: Workspace) -> Exported:
         if not place.edges.exists():
             raise WorkspaceError(f"{place.name} holds no graph to export; its answer is pf.open({str(place.name)!r}).x")
-        batch = _rows_at_once(place, memory, whole=clusters or format == "npz")
-        batches = _nodes(place) if clusters else _edges(place, batch)
-        return _write_npz(partial, batches) if format == "npz" else _write_table(partial, batches, format)
+        outcome, note = place.outcome, _note(place)
+        if note and require_converged:
+            raise WorkspaceError(f"{note}; nothing was written, as a converged run was asked for")
+        if clusters and not (outcome / "labels").exists():
+            raise WorkspaceError(f"{place.name} has no clusters to export; they come with `--problem clustering`")
+        answer = _Answer(place, clusters, memory, format)
+        rows = _write_npz(partial, answer, note) if format == "npz" else _write_table(partial, answer, format, note)
+        return Exported(rows, place.manifest["status"], note)
 
     try:
-        rows = read_steadily(workspace, write)
+        done = read_steadily(local_path(workspace), write)
+        with open(partial, "rb") as file:
+            os.fsync(file.fileno())
         os.replace(partial, target)
+        flush_directory(target.parent)
     finally:
         partial.unlink(missing_ok=True)
-    return rows
+    return done
 
 
-def _rows_at_once(place: Workspace, memory: int | str | None, *, whole: bool) -> int:
-    """How many rows to write at once within a budget; a budget that will not do is refused."""
-    budget = parse_memory(memory)
-    if budget is None:
-        return BATCH
-    graph = place.manifest["graph"]
-    fixed = FIXED + graph["nodes"] * (PER_NUMBER if (place.edges / "labels").exists() else PER_TEXT)
-    refuse_below(fixed + PER_ROW * (graph["edges"] if whole else LEAST_BATCH), budget, memory)
-    return BATCH if whole else min(BATCH, (budget - fixed) // PER_ROW)
+def _note(place: Workspace) -> str | None:
+    """What to say of an answer that is not final."""
+    status = place.manifest["status"]
+    if status == "converged":
+        return None
+    told = "running, or stopped without notice" if status == "running" else status.replace("_", " ")
+    return (
+        f"the run in {place.name} has not converged ({told}, iteration {place.manifest['iteration']}): this is its "
+        f"best answer so far; `ooc-pf resume {place.name}` goes on with it"
+    )
 
 
-def _edges(place: Workspace, batch: int) -> Iterator[Columns]:
-    labels = read_labels(place.edges)
-    edges = open_array(place.edges, "u").shape[0]
-    for start in range(0, max(edges, 1), batch):
-        span = (start, min(start + batch, edges))
-        u, v, value = (read_array(place.edges, name, *span) for name in ("u", "v", "value"))
-        x = read_array(place.outcome, "x", *span)
-        yield {"u": labels[u], "v": labels[v], "value": value, "x": x}
+# -- rows -----------------------------------------------------------------------------------------------------------
 
 
-def _nodes(place: Workspace) -> Iterator[Columns]:
-    if not (place.outcome / "labels").exists():
-        raise WorkspaceError(f"{place.name} has no clusters to export; they come with `--problem clustering`")
-    yield {"node": read_labels(place.edges), "cluster": read_array(place.outcome, "labels")}
+class _Answer:
+    """The rows to write, in parts that keep within a budget.
+
+    Parameters
+    ----------
+    place : Workspace
+    clusters : bool
+        Nodes and their clusters instead of edges.
+    memory : int, str or None
+        The budget; one that will not do is refused.
+    format : str
+        To npz all rows are held at once, with labels of a fixed width.
+    """
+
+    def __init__(self, place: Workspace, clusters: bool, memory: int | str | None, format: str):
+        self.place, self.clusters = place, clusters
+        graph = place.manifest["graph"]
+        self.count = graph["nodes"] if clusters else open_array(place.edges, "u").shape[0]
+        self.is_text = not (place.edges / "labels").exists()
+        ends = read_array(place.edges, "label_end") if self.is_text else np.empty(0, np.int64)
+        self._sizes, self._nodes_known = np.diff(ends, prepend=0), len(ends) if self.is_text else graph["nodes"]
+        self.longest = int(self._sizes.max(initial=0))
+        self._batch, self._text = BATCH, min(TEXT, MIB) if format == "npz" else TEXT
+        budget = parse_memory(memory)
+        if budget is not None:
+            self._share_out(budget, memory, graph["nodes"], int(ends[-1]) if len(ends) else 0, format)
+        self.labels = _read_labels(place.edges)
+
+    def _share_out(self, budget: int, memory: Any, nodes: int, text: int, format: str) -> None:
+        fixed = FIXED + PER_LABEL * nodes + PER_BYTE_HELD * text + WRITER[format]
+        columns = 1 if self.clusters else 2  # of labels
+        if format == "npz":
+            room = PER_CHARACTER * sum(self.widths().values())
+            told = f" (npz gives every label the room of the longest, {self.longest} bytes; csv and parquet do not)"
+            refuse_below(fixed + self.count * (PER_ROW + room), budget, memory, told if room else "")
+            return
+        widest = PER_ROW + columns * self.longest * PER_BYTE_WRITTEN
+        refuse_below(fixed + max(PER_ROW * LEAST_BATCH, 2 * widest), budget, memory)
+        # Of text, half is for the text.
+        share = (budget - fixed) // (2 if self.is_text else 1)
+        self._batch, self._text = max(1, min(BATCH, share // PER_ROW)), min(TEXT, share // PER_BYTE_WRITTEN)
+
+    def widths(self) -> dict[str, int]:
+        """The bytes of the longest label in each column of text."""
+        found: dict[str, int] = {}
+        for start in range(0, self.count if self.is_text else 0, self._batch):
+            for name, ids in self._nodes(start, min(start + self._batch, self.count)).items():
+                found[name] = max(found.get(name, 1), int(self._sizes[ids].max(initial=0)))
+        return found
+
+    def batches(self) -> Iterator[Columns]:
+        """Columns of consecutive rows; at least one batch, be it empty."""
+        for start in range(0, max(self.count, 1), self._batch):
+            stop = min(start + self._batch, self.count)
+            nodes = self._nodes(start, stop)
+            cuts = [0, *self._cuts(nodes, stop - start), stop - start]
+            for first, last in itertools.pairwise(cuts):
+                part = {name: self.pick(ids[first:last]) for name, ids in nodes.items()}
+                yield part | self._numbers(start + first, start + last)
+
+    def _nodes(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        if self.clusters:
+            return {"node": np.arange(start, stop)}
+        found = {name: read_array(self.place.edges, name, start, stop) for name in ("u", "v")}
+        for name, ids in found.items():
+            if len(ids) and not 0 <= ids.min() <= ids.max() < self._nodes_known:
+                raise WorkspaceError(f"{self.place.edges / name} is damaged: an edge ends at no node")
+        return found
+
+    def _numbers(self, start: int, stop: int) -> Columns:
+        if self.clusters:
+            return {"cluster": pa.array(read_array(self.place.outcome, "labels", start, stop))}
+        value = read_array(self.place.edges, "value", start, stop)
+        return {"value": pa.array(value), "x": pa.array(read_array(self.place.outcome, "x", start, stop))}
+
+    def _cuts(self, nodes: dict[str, np.ndarray], rows: int) -> list[int]:
+        """Where to cut so many rows so that the text of each part is not too long."""
+        if not self.is_text or not rows:
+            return []
+        ends = np.cumsum(sum(self._sizes[ids] for ids in nodes.values()))
+        cuts: list[int] = []
+        before = 0
+        while before + self._text < ends[-1]:
+            # A row that is too long by itself is a part of its own.
+            cut = max(int(np.searchsorted(ends, before + self._text, "right")), (cuts[-1] if cuts else 0) + 1)
+            if cut == rows:
+                break
+            cuts.append(cut)
+            before = int(ends[cut - 1])
+        return cuts
+
+    def pick(self, ids: np.ndarray) -> pa.Array:
+        """The labels of nodes."""
+        return self.labels.take(pa.array(ids)).cast(pa.string() if self.is_text else pa.int64())
 
 
-def _write_table(file: Path, batches: Iterator[Columns], format: str) -> int:
-    open_writer: Any = pa.csv.CSVWriter if format == "csv" else pa.parquet.ParquetWriter
+def _read_labels(group: Path) -> pa.Array:
+    """The labels as they are stored: integers, or text in one piece with offsets."""
+    if (group / "labels").exists():
+        return pa.array(read_array(group, "labels"))
+    ends, text = read_array(group, "label_end"), read_array(group, "label_text")
+    offsets = np.concatenate(([0], ends)).astype(np.int64)
+    labels = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(text))
+    try:
+        labels.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise WorkspaceError(f"{group} is damaged: its labels cannot be read ({error})") from None
+    return labels
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _write_table(file: Path, answer: _Answer, format: str, note: str | None) -> int:
+    open_writer: Callable[..., Any] = pa.csv.CSVWriter if format == "csv" else pa.parquet.ParquetWriter
+    facts = {name: answer.place.manifest[name] for name in RUN_FACTS} | ({"note": note} if note else {})
     rows, writer = 0, None
     try:
-        for columns in batches:
-            table = pa.table({name: pa.array(values) for name, values in columns.items()})
-            writer = writer or open_writer(file, table.schema)
+        for columns in answer.batches():
+            table = pa.table(columns)
+            writer = writer or open_writer(file, table.schema.with_metadata({METADATA: json.dumps(facts).encode()}))
             writer.write_table(table)
             rows += table.num_rows
+            pa.default_memory_pool().release_unused()
     finally:
         if writer is not None:
             writer.close()
     return rows
 
 
-def _write_npz(file: Path, batches: Iterator[Columns]) -> int:
-    parts = list(batches)
-    whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    # Text of fixed width, so that the file can be read without pickle.
-    whole = {name: values.astype(np.str_) if values.dtype == object else values for name, values in whole.items()}
+def _write_npz(file: Path, answer: _Answer, note: str | None) -> int:
+    whole: dict[str, np.ndarray] = {}
+    start = 0
+    # Text of fixed width, so that the file can be read without pickle. No label has more characters than bytes.
+    kinds = {name: f"<U{width}" for name, width in answer.widths().items()}
+    for columns in answer.batches():
+        count = len(next(iter(columns.values())))
+        for name, values in columns.items():
+            if name not in whole:
+                whole[name] = np.empty(answer.count, kinds.get(name) or values.type.to_pandas_dtype())
+            whole[name][start : start + count] = values.to_numpy(zero_copy_only=False)
+        start += count
+    if note:
+        whole["note"] = np.array(note)
     with open(file, "wb") as stream:
         np.savez(stream, **whole)
-    return len(next(iter(whole.values())))
+    return start

@@ -2,14 +2,14 @@
 
 import contextlib
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..engine.check import TOLERANCE, agree, require
+from ..engine.check import TOLERANCE, agree, check_certificate, claimed_now, require
 from ..engine.parallel import count_workers, worker_pool
 from ..engine.rows import RowBlock, Rows
 from ..engine.store import ConstraintStore
@@ -21,25 +21,36 @@ from .budget import share_out
 from .disk_layout import build_external_graph
 from .graph import Graph
 from .inputs import Edges, load_edges
+from .point import CyclePoint
 from .program import CycleProgram, MakeProgram, nonnegative
 from .schedule import freeze, look
 from .search import NO_PAIRS, Found, NumbaOracle, SearchRules, all_sources
 from .search_igraph import IgraphOracle
 from .stored import load_point, load_program
 
+# (workspace, edges, iterate, rows, feasible point) -> what was recomputed
+CheckAnswer = Callable[[Workspace, Edges, CyclePoint, ConstraintStore, Vector], dict[str, Any]]
+
 
 def verify_cycles(
-    workspace: Workspace, make: MakeProgram, *, oracle: str, workers: int | None, memory: Any
+    workspace: Workspace,
+    make: MakeProgram,
+    *,
+    oracle: str,
+    workers: int | None,
+    memory: Any,
+    check_answer: CheckAnswer | None = None,
 ) -> dict[str, Any]:
     """Recompute all that the manifest claims; raises WorkspaceError at the first thing that does not hold.
 
     Reading a chunk checks its checksum. The rows must be cycles of the graph, y must follow from the targets and the
-    duals, the stored point must be feasible with the stored objective, and the lower bound must be the dual value.
+    duals, the lower bound must be the dual value, and the largest violation of the iterate the one of its certificate.
+    The stored point must be feasible with the stored objective. What the problem made of it is for ``check_answer``.
     """
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         check = _Check(workspace, make, oracle, workers, memory, Path(folder))
         stack.callback(check.pool.close)
-        return check.report()
+        return check.report(check_answer)
 
 
 class _Check:
@@ -60,7 +71,7 @@ class _Check:
         )
         self.pool = Pool(self.budget.vectors, folder)
 
-    def report(self) -> dict[str, Any]:
+    def report(self, check_answer: CheckAnswer | None) -> dict[str, Any]:
         workspace, manifest = self.workspace, self.workspace.manifest
         edges = load_edges(workspace, self.pool)
         listed = load_program(workspace, self.make, edges, self.pool)
@@ -70,14 +81,25 @@ class _Check:
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
             require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
+            require(workspace, np.array_equal(block.rows.keys(), block.key), "a stored row does not fit its key")
         drift, scale = self._drift(program, rows, y), program.magnitude
         require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
         report = {"drift": drift, "rows": len(rows), "lower_bound": iterate.bound(rows)}
         agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound", program.worth)
-        y.close()
+        agree(workspace, len(rows), manifest["n_active"], "rows remembered")
+        violation = self._violation_of(program, y) if claimed_now(manifest) is not None else None
+        check_certificate(workspace, violation=violation, scale=program.scale, worth=program.worth)
         if workspace.feasible:
-            report |= self._check_point(listed, read_vector(workspace.feasible, "x", self.pool), scale)
+            point = read_vector(workspace.feasible, "x", self.pool)
+            report |= self._check_point(listed, point, scale)
+            if workspace.answer and check_answer is not None:
+                report |= check_answer(workspace, edges, iterate, rows, point)
         return report
+
+    def _violation_of(self, program: CycleProgram, y: Vector) -> float:
+        """Largest violation of a row at the iterate."""
+        _, listed, unlisted = self._measure(program, y, (self.workspace.generation, "y"))
+        return max(listed, unlisted)
 
     def _check_point(self, listed: CycleProgram, point: Vector, scale: float) -> dict[str, float]:
         workspace = self.workspace
@@ -86,7 +108,10 @@ class _Check:
         agree(workspace, objective, workspace.manifest["objective"], "objective", listed.worth)
         if len(more):
             point = Vector.of(point.whole[: listed.size])
-        least, violation = self._measure(listed, point)
+        below = max((0.0, *(float(-part.min()) for _, part in point.spans())))
+        # Unlisted pairs are not violated here: they have whatever length their distance leaves, and pay for it.
+        least, violation, _ = self._measure(listed, point, (workspace.feasible, "x"))
+        violation = max(below, violation)
         require(
             workspace,
             least <= objective + TOLERANCE * max(abs(least), listed.worth),
@@ -120,13 +145,12 @@ class _Check:
         again.close()
         return drift
 
-    def _measure(self, program: CycleProgram, point: Vector) -> tuple[float, float]:
-        """Objective and largest violation of a row at ``point``, by a complete search.
+    def _measure(self, program: CycleProgram, point: Vector, address: Any) -> tuple[float, float, float]:
+        """Objective, and largest violation of listed and of unlisted pairs, at max(point, 0), by a complete search.
 
         In a complete graph the unlisted pairs follow from the listed ones: each pays what its distance asks for.
         """
-        below = max((0.0, *(float(-part.min()) for _, part in point.spans())))
-        frozen = freeze(program, point, (self.workspace.feasible, "x"))
+        frozen = freeze(program, point, address)
         processes = self.oracle == "igraph"
         with contextlib.nullcontext() if self.alone else worker_pool(self.workers, processes=processes) as workers:
             engine: Any = (
@@ -139,7 +163,7 @@ class _Check:
             batches = engine.find(frozen, all_sources(program.graph), rules=rules, tick=lambda: True, stop=stop)
             unlisted = _Unlisted(program, batches)
             _, worst, _ = look(program, point, unlisted.taken_out(), 0, closed)
-        return program.value(point) + unlisted.price, max(below, worst)
+        return program.value(point) + unlisted.price, worst, unlisted.worst
 
 
 class _Unlisted:
@@ -147,14 +171,16 @@ class _Unlisted:
 
     def __init__(self, program: CycleProgram, batches: Iterator[Found]):
         self._program, self._batches = program, batches
-        self.price = 0.0
+        self.price = self.worst = 0.0
 
     def taken_out(self) -> Iterator[Found]:
         """What was found about listed pairs."""
         for found in self._batches:
             listed = found.edge >= 0
             if not listed.all():
-                self.price += self._program.price_unlisted(self._program.within(found.reach[~listed]))
+                reach = found.reach[~listed]
+                self.price += self._program.price_unlisted(self._program.within(reach))
+                self.worst = max(self.worst, float((self._program.beyond - reach).max()))
             none = np.empty(0)
             yield replace(
                 found,

@@ -14,12 +14,13 @@ from ..engine.rows import RowBlock
 from ..engine.store import ConstraintStore, read_blocks
 from ..errors import InputError
 from ..storage.arrays import digest, open_array, write_array
-from ..storage.memory import Budget
-from ..storage.vectors import Pool, Vector, flat, read_vector, write_vector
+from ..storage.memory import AUTO, Budget
+from ..storage.records import check_fields, read_record, require
+from ..storage.vectors import Pool, Vector, flat, write_vector
 from ..storage.workspace import Workspace, create_workspace
 from . import settings as numbers
 from .budget import share_out
-from .check import verify_cycles
+from .check import CheckAnswer, verify_cycles
 from .disk_layout import build_external_graph
 from .graph import Graph
 from .inputs import Edges, load_edges, read_edges, read_weights
@@ -30,7 +31,10 @@ from .search import NumbaOracle
 from .search_dask import ClusterOracle
 from .search_igraph import IgraphOracle
 from .settings import Settings
-from .stored import load_point, load_program, stored_weights
+from .stored import load_feasible, load_point, load_program, stored_weights
+
+# Options that every run has, as the manifest keeps them; of the seed only that it is there.
+STORED = {"tol": float, "oracle": str, "seed": object, "external": bool, "settings": dict, "weights": str | None}
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,12 @@ class CycleFamily:
         How its oracle goes about it in memory, or laid out for disk; None: that cannot be.
     finish, fields
         As `engine.family.Family` has them.
+    stored : dict
+        The kinds of its options in a manifest, beside those that every such problem has.
+    sound : options -> bool
+        Whether a run can have these.
+    check_answer : function or None
+        Recomputes what ``finish`` made, for `verify`.
     """
 
     name: str
@@ -77,8 +87,13 @@ class CycleFamily:
     program: Callable[[Options], MakeProgram]
     settings: Callable[[Options, bool], Settings | None]
     finish: Callable[[CycleData, CycleState, Options, bool], dict[str, Any]] | None = None
+    check_answer: CheckAnswer | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
+    stored: dict[str, Any] = field(default_factory=dict)
+    sound: Callable[[Options], bool] = lambda options: True
+
+    engine = None
     keyed = None
     free = ()
     resumable = True
@@ -94,6 +109,16 @@ class CycleFamily:
         if limits.client is not None and options["oracle"] != "numba":
             raise InputError("client= needs oracle='numba'")
         return {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
+
+    def check_held(self, workspace: Workspace) -> None:
+        options = workspace.manifest["problem"]["options"]
+        check_fields(options, {**STORED, **self.stored}, workspace.record, "problem.options.")
+        require(options["oracle"] in ("numba", "igraph"), workspace.record, f"oracle is {options['oracle']!r}")
+        require(self.sound(options), workspace.record, "the options are none that a run has")
+        self._stored_settings(workspace)
+
+    def _stored_settings(self, workspace: Workspace) -> Settings:
+        return Settings.read(workspace.manifest["problem"]["options"]["settings"], workspace.record)
 
     def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
         external = options["external"]
@@ -111,7 +136,8 @@ class CycleFamily:
                 "(gamma=None) and igraph work in memory"
             )
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
-        stored = chosen.stored() if held is None else held.get("settings")
+        kept = (held or {}).get("settings") or {}
+        stored = kept if "stages" in kept else chosen.stored()  # those of a table are refused later, by name
         return {**options, "external": bool(external), "settings": stored}
 
     def needs_disk(self, options: Options) -> bool:
@@ -121,7 +147,9 @@ class CycleFamily:
         return options["oracle"] == "igraph"
 
     def budget(self, given: Given, size: Size, options: Options, limits: Limits, workers: int, *, disk: bool) -> Budget:
-        return share_out(limits.memory, nodes=size.nodes, edges=size.edges, workers=workers, options=options)
+        # What is laid out for disk fills the memory there is, and no more, whether or not a budget is named.
+        memory = AUTO if limits.memory is None and options["external"] else limits.memory
+        return share_out(memory, nodes=size.nodes, edges=size.edges, workers=workers, options=options)
 
     # -- input --------------------------------------------------------------------------------------------------------
 
@@ -175,11 +203,16 @@ class CycleFamily:
     def load_point(self, program: CycleProgram, workspace: Workspace, pool: Pool) -> CyclePoint:
         return load_point(program, workspace, pool)
 
-    def load_plan(self, plan: dict[str, Any]) -> CyclePlan:
-        return CyclePlan(**plan)
+    def load_plan(self, workspace: Workspace) -> CyclePlan:
+        plan = read_record(CyclePlan, workspace.manifest["plan"], workspace.record, "plan")
+        names = [stage.name for stage in self._stored_settings(workspace).stages]
+        require(plan.stage in names and plan.wave >= 0, workspace.record, f"plan.stage is {plan.stage!r}")
+        cooled = plan.stage == numbers.HOT and not (workspace.generation / "heat").exists()
+        require(not cooled, workspace.record, f"plan.stage is {plan.stage!r}, and {workspace.generation} has no heat")
+        return plan
 
     def load_feasible(self, program: CycleProgram, group: Path, pool: Pool) -> Vector:
-        return read_vector(group, "x", pool)
+        return load_feasible(program, group, pool)
 
     def new_store(self, program: CycleProgram, budget: Budget, pool: Pool) -> ConstraintStore:
         return ConstraintStore(budget.rows, pool)
@@ -231,4 +264,6 @@ class CycleFamily:
 
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
         make = self.program(workspace.manifest["problem"]["options"])
-        return verify_cycles(workspace, make, oracle=oracle, workers=workers, memory=memory)
+        return verify_cycles(
+            workspace, make, oracle=oracle, workers=workers, memory=memory, check_answer=self.check_answer
+        )

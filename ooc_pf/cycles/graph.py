@@ -5,14 +5,16 @@ stay inside by themselves, and bridges drop out. The copies of one component are
 first, so that the nodes every search touches share cache lines and pages.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import igraph
 import numpy as np
 from scipy import sparse
 
-from ..errors import InputError
+from ..errors import InputError, WorkspaceError
 from ..storage.arrays import read_array, write_parts
 from ..storage.vectors import Pool, Vector, read_vector
 from . import settings
@@ -67,10 +69,55 @@ class Graph:
     @classmethod
     def read(cls, group: Path, pool: Pool | None = None) -> "Graph":
         """The graph that `write` or `build_external_graph` wrote, its vectors as the pool has them."""
-        names = [field.name for field in fields(cls)]
-        return cls(
-            *(read_vector(group, name, pool) if name in cls.VECTORS else read_array(group, name) for name in names)
+        parts: dict[str, Any] = {name: read_vector(group, name, pool, np.int32) for name in cls.VECTORS}
+        kinds = {"arc_start": np.int64, "sources": np.int32, "closer_start": np.int64}
+        parts |= {name: read_array(group, name, dtype=kind) for name, kind in kinds.items()}
+        return cls(**parts)
+
+    def check(self, edges: int, where: Path) -> "Graph":
+        """Refuse arrays whose numbers cannot be right, before a kernel follows them; vectors a page at a time.
+
+        Parameters
+        ----------
+        edges : int
+            How many edges arcs and closing edges may stand for.
+        where : Path
+            Names the group in the message.
+
+        Returns
+        -------
+        Graph
+            This one.
+        """
+        sources = np.zeros(max(0, self.nodes), bool)
+        sound = (
+            _is_index(self.arc_start, self.arcs)
+            and _is_index(self.closer_start, self.closers)
+            and len(self.closer_start) == len(self.sources) + 1
+            and self.arc_edge.size == self.arcs
+            and self.closer_edge.size == self.closers
+            and all(_within(part, self.nodes) for part in (self.sources, *_pages(self.arc_node, self.closer_node)))
+            and all(_within(part, edges) for part in _pages(self.arc_edge, self.closer_edge))
         )
+        if sound:
+            sources[self.sources] = True
+            sound = np.count_nonzero(sources) == len(self.sources)
+        if not sound:
+            raise WorkspaceError(f"{where} is damaged: it is no graph; `ooc-pf solve --restart` starts again")
+        return self
+
+
+def _is_index(start: np.ndarray, total: int) -> bool:
+    """Whether ``start`` cuts so many entries into consecutive parts."""
+    return len(start) > 0 and start[0] == 0 and start[-1] == total and bool((start[1:] >= start[:-1]).all())
+
+
+def _pages(*vectors: Vector) -> Iterator[np.ndarray]:
+    return (part for vector in vectors for _, part in vector.spans())
+
+
+def _within(values: np.ndarray, end: int) -> bool:
+    return not len(values) or (values.min() >= 0 and values.max() < end)
 
 
 def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, closing=None) -> Graph:

@@ -9,9 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from ..errors import InputError, WorkspaceError
+from ..storage.arrays import count_labels
 from ..storage.vectors import Pool, Vector, read_vector, spans
 from ..storage.workspace import Workspace
 from .graph import canonical_edges
+
+MANY_NODES = 10_000_000  # more of them, most without an edge, are a mistake
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ def read_edges(graph: Any, kind: str = "distance") -> Edges:
 
     With ``kind="signed"`` edges of weight zero are no edges; a vector given back has nan there.
     """
+    if kind == "signed" and isinstance(graph, tuple) and len(graph) == 3 and np.asarray(graph[2]).dtype == bool:
+        raise InputError("the weights are True and False; give numbers: positive for together, negative for apart")
     edges = _read_edges(graph)
     if kind == "signed" and edges.nodes < 2:
         raise InputError(f"the graph has {edges.nodes} nodes; clustering needs two at least")
@@ -71,6 +76,11 @@ def _read_edges(graph: Any) -> Edges:
 def _from_arrays(u: Any, v: Any, value: Any) -> Edges:
     u, v, value = canonical_edges(u, v, value)
     nodes = int(max(u.max(initial=-1), v.max(initial=-1))) + 1
+    if nodes > MANY_NODES and nodes > 100 * len(u):
+        raise InputError(
+            f"node numbers go up to {nodes - 1} for {len(u)} edges, and memory goes with the largest; number the nodes "
+            "from 0 on, e.g. with np.unique(np.stack((u, v)), return_inverse=True), or use `convert`"
+        )
     return _edges(u, v, value, nodes, lambda x: x)
 
 
@@ -164,8 +174,9 @@ def read_weights(weights: Any, edges: Edges) -> np.ndarray | None:
 def load_edges(workspace: Workspace, pool: Pool) -> Edges:
     """The edges of a workspace; vectors over them are given back as they are."""
     nodes, edges = workspace.manifest["graph"]["nodes"], workspace.manifest["graph"]["edges"]
-    u, v, value = (read_vector(workspace.edges, field, pool) for field in ("u", "v", "value"))
-    sound = len(u) == len(v) == len(value) == edges
+    kinds = {"u": np.int32, "v": np.int32, "value": np.float64}
+    u, v, value = (read_vector(workspace.edges, field, pool, kind) for field, kind in kinds.items())
+    sound = len(u) == len(v) == len(value) == edges and count_labels(workspace.edges) == nodes
     if sound:
         for a, b, w in spans(u, v, value):
             sound = sound and bool(np.all((a >= 0) & (a < b) & (b < nodes)) and np.isfinite(w).all())

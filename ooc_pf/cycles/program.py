@@ -129,15 +129,35 @@ class CycleProgram:
         """The x that a closing edge may have whose paths are no shorter than ``reach``."""
         return np.maximum(self.closing * (reach + self.rhs), 0.0)
 
-    def plain_point(self, y: Vector, pool: Pool | None = None) -> Vector:
-        """A feasible point that needs no search."""
+    def plain_point(self, pool: Pool | None = None) -> Vector:
+        """The best of a few feasible points that need no search.
+
+        Where paths must be no shorter than their closing edge, equal lengths everywhere will do. Where they must have
+        length 1 with it, it is enough that the closing edges have it, or all others.
+        """
         if self.pairs is not None:
             listed = np.where(self.pairs.passable, -self.rhs, 0.0)
             return Vector.of(np.concatenate((listed, np.zeros(len(self.pairs.unlisted)))))
-        point = nonnegative(y, pool)
+        if self.closing > 0.0:
+            return self._constant(self._mean_target(), pool)
+        together, apart = self._constant(0.0, pool), self._constant(-self.rhs, pool)
         for _, edge in self.graph.closer_edge.spans():
-            point.put(edge, self.within(np.zeros(len(edge))))
-        return point
+            together.put(edge, np.full(len(edge), -self.rhs))
+            apart.put(edge, np.zeros(len(edge)))
+        best, other = (together, apart) if self.value(together) <= self.value(apart) else (apart, together)
+        other.close()
+        return best
+
+    def _mean_target(self) -> float:
+        """The equal length that is nearest to the targets; nothing is below zero."""
+        total = weight = 0.0
+        for target, inverse in spans(self.target, self.inverse):
+            total, weight = total + float(np.sum(target / inverse)), weight + float(np.sum(1.0 / inverse))
+        return max(total / weight, 0.0) if weight > 0.0 else 0.0
+
+    def _constant(self, value: float, pool: Pool | None) -> Vector:
+        parts = (np.full(len(part), value) for _, part in self.inverse.spans())
+        return Vector.filled(parts, self.size, np.float64, pool)
 
     # -- complete graphs ------------------------------------------------------------------------------------------
 

@@ -303,11 +303,18 @@ class CycleSchedule:
                 certificate = seen.certificate
                 if certificate and certificate.objective <= state.objective:
                     state.feasible, state.objective = seen.point, certificate.objective
-        if state.feasible is None:
-            program = state.point.program
-            plain = program.plain_point(state.point.y, state.pool)
-            state.feasible, state.objective = plain, program.value(plain)
+        keep_better(state, state.point.program)
         return certificate
+
+
+def keep_better(state: CycleState, program: CycleProgram) -> None:
+    """What a run shows is never worse than a plain point."""
+    plain = program.plain_point(state.pool)
+    value = program.value(plain)
+    if state.feasible is None or value < state.objective:
+        state.feasible, state.objective = plain, value
+    else:
+        plain.close()
 
 
 def draw_roots(program: CycleProgram, y: Vector, count: int, generator: np.random.Generator) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..engine.parallel import run_tasks, worker_folder
 from ..errors import SearchStopped
-from ..storage.arrays import read_array
+from ..storage.arrays import open_array, read_array
 from ..storage.memory import Budget
 from ..storage.objectstore import Mirror, is_url, local_copy
 from ..storage.vectors import Pool, read_vector
@@ -92,9 +92,9 @@ class WorkerCache:
     def __init__(self, group: Path, vectors: int | None, slots: int | None):
         self._folder = tempfile.TemporaryDirectory(dir=worker_folder())
         self.pool = Pool(vectors, Path(self._folder.name))
-        self.graph = Graph.read(group, self.pool)
-        self.oracle = NumbaOracle(self.graph, None, 1, slots, self.pool)
         self._edges = group.parent / EDGES
+        self.graph = Graph.read(group, self.pool).check(open_array(self._edges, "u").shape[0], group)
+        self.oracle = NumbaOracle(self.graph, None, 1, slots, self.pool)
         self._mark: Any = None
         self._frozen: Frozen | None = None
 

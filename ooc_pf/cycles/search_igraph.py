@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any
 
 import igraph
 import numpy as np
@@ -20,54 +21,76 @@ from .search import Block, Found, Frozen, Places, SearchRules, batches, count_bl
 class IgraphOracle:
     """igraph's Dijkstra, in processes that read the graph and the committed generation from the workspace.
 
-    Without a pool the blocks are searched here, one after the other.
+    Without a pool the blocks are searched here, one after the other. What is read is kept as long as this oracle, and
+    in a process of a pool as long as the pool.
     """
 
     def __init__(self, group: Path, limit_rule: tuple[float, float], pool: Executor | None):
         self._group, self._rule, self._pool = group, limit_rule, pool
+        self._here = IgraphSearcher(group) if pool is None else None
 
     def find(
         self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
     ) -> Iterator[Found]:
         """Search from the sources at ``places``; of the rules only ``slack`` matters here, and ``stop`` does not."""
+        assert frozen.address is not None
         for part in batches(frozen, places):
             if not all([tick() for _ in range(count_blocks(part))]):
                 raise SearchStopped
             rule = (*self._rule, frozen.beyond)
-            blocks = cut(part, settings.BLOCK_SOURCES)
-            calls = [(str(self._group), *map(str, frozen.address), rule, block, rules.slack) for block in blocks]
-            if self._pool is None:
-                yield join_or_stop([search_block_with_igraph(*call) for call in calls])
+            calls = [(*frozen.address, rule, block, rules.slack) for block in cut(part, settings.BLOCK_SOURCES)]
+            if self._here is not None:
+                yield join_or_stop([self._here.search(*call) for call in calls])
             else:
-                yield join_or_stop(run_tasks(self._pool, search_block_with_igraph, calls))
+                yield join_or_stop(run_tasks(self._pool, search_block, [(self._group, *call) for call in calls]))
+
+
+class IgraphSearcher:
+    """A graph in igraph's form, and the last point that was looked at."""
+
+    def __init__(self, group: Path):
+        self._graph = graph = Graph.read(group)
+        tail = np.repeat(np.arange(graph.nodes), np.diff(graph.arc_start))
+        once = tail < graph.arc_node.whole
+        edges = np.column_stack((tail[once], graph.arc_node.whole[once]))
+        self._engine = igraph.Graph(n=graph.nodes, edges=edges)
+        self._edge_of = graph.arc_edge.whole[once]
+        self._point: tuple[tuple[Path, str], np.ndarray, Graph] | None = None
+
+    def _look_at(self, group: Path, name: str) -> tuple[np.ndarray, Graph]:
+        """The point at an address, and the graph with the closing edges that have a variable there."""
+        if self._point is None or self._point[0] != (group, name):
+            x, graph = np.maximum(read_array(group, name), 0.0), self._graph
+            if (group / "pairs").exists():
+                graph = with_pairs(graph, read_array(group, "pairs").reshape(-1, 2), len(x))
+            self._point = (group, name), x, graph
+        return self._point[1:]
+
+    def search(self, group: Path, name: str, rule: tuple[float, float, float], places: Places, slack: float) -> Found:
+        """Search one block from the address of a point; safe to run twice."""
+        x, graph = self._look_at(group, name)
+        return _search(self._engine, self._edge_of, graph, x, rule, places, slack)
 
 
 @functools.lru_cache(maxsize=1)
-def _igraph_of(group: str) -> tuple[Graph, igraph.Graph, np.ndarray]:
-    """The graph in igraph's form, and the edge each of its edges stands for."""
-    graph = Graph.read(Path(group))
-    tail = np.repeat(np.arange(graph.nodes), np.diff(graph.arc_start))
-    once = tail < graph.arc_node.whole
-    edges = np.column_stack((tail[once], graph.arc_node.whole[once]))
-    return graph, igraph.Graph(n=graph.nodes, edges=edges), graph.arc_edge.whole[once]
+def _searcher(group: Path) -> IgraphSearcher:
+    return IgraphSearcher(group)
 
 
-@functools.lru_cache(maxsize=1)
-def _point_of(graph_group: str, group: str, name: str) -> tuple[np.ndarray, Graph]:
-    """The point at an address, and the graph with the closing edges that have a variable there."""
-    graph = _igraph_of(graph_group)[0]
-    x = np.maximum(read_array(Path(group), name), 0.0)
-    if not (Path(group) / "pairs").exists():
-        return x, graph
-    return x, with_pairs(graph, read_array(Path(group), "pairs").reshape(-1, 2), len(x))
+def search_block(group: Path, *call: Any) -> Found:
+    """Search one block in a process of a pool, which lives no longer than a run."""
+    return _searcher(group).search(*call)
 
 
-def search_block_with_igraph(
-    graph_group: str, point_group: str, point_name: str, rule: tuple[float, float, float], places: Places, slack: float
+def _search(
+    engine: igraph.Graph,
+    edge_of: np.ndarray,
+    graph: Graph,
+    x: np.ndarray,
+    rule: tuple[float, float, float],
+    places: Places,
+    slack: float,
 ) -> Found:
-    """Search one block from its address alone; safe to run twice."""
-    _, engine, edge_of = _igraph_of(graph_group)
-    x, graph = _point_of(graph_group, point_group, point_name)
     closing, rhs, beyond = rule
     block = Block.read(graph, places)
     sources, owner, far, edge = block.sources, block.owner, block.node, block.edge

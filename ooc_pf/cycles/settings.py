@@ -8,8 +8,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..storage.memory import MIB
+from ..storage.records import read_record, require
 
 CERTIFY, STREAM, HOT = "certify", "stream", "hot"
+MOST_HOPS, MOST_ROUNDS, MOST_PATHS, MOST_TREES = 64, 1 << 10, 1 << 10, 1 << 16  # stored settings beyond are damage
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,35 @@ class Settings:
         return {name: value for name, value in found.items() if value is not None}
 
     @classmethod
-    def read(cls, stored: dict[str, Any]) -> "Settings":
-        """What `stored` gave."""
-        return cls(**{**stored, "stages": tuple(Stage(*stage) for stage in stored["stages"])})
+    def read(cls, stored: dict[str, Any], where: Any = "the settings") -> "Settings":
+        """What `stored` gave; refuses what it could not have given, and names ``where`` it was found."""
+        listed, names = stored.get("stages"), [field.name for field in fields(Stage)]
+        for stage in listed if isinstance(listed, list) else [None]:
+            require(isinstance(stage, list) and len(stage) == len(names), where, "the stages are not lists of settings")
+        stages = [dict(zip(names, stage, strict=True)) for stage in listed or ()]
+        rest = {name: value for name, value in stored.items() if name != "stages"}
+        made = tuple(read_record(Stage, stage, where, "stage") for stage in stages)
+        found = read_record(cls, rest, where, "settings", stages=made)
+        require(found._are_sound(), where, "the settings are none that a run has")
+        return found
+
+    def _are_sound(self) -> bool:
+        """Whether a schedule can go by these settings."""
+        names, by_trees = [stage.name for stage in self.stages], any(stage.hops < 0 for stage in self.stages)
+        counts = (self.keep_paths, self.most_rows, self.most_blocks, *(stage.waves for stage in self.stages))
+        sizes = [self.promise, self.penalty, self.share, self.calm, *(stage.pays for stage in self.stages)]
+        return (
+            len({*names, CERTIFY}) == len(names) > 1
+            and names[-1] != CERTIFY
+            and (names[-1] == HOT or self.promise is not None)
+            and not (by_trees and (self.trees is None or self.penalty is None))
+            and all(-1 <= stage.hops <= MOST_HOPS and 0 <= stage.rounds <= MOST_ROUNDS for stage in self.stages)
+            and self.stages[names.index(CERTIFY)].hops == 0
+            and all(1 <= count < 1 << 31 for count in counts)
+            and self.keep_paths <= MOST_PATHS
+            and (self.trees is None or 1 <= self.trees <= MOST_TREES)
+            and all(size is None or size >= 0 for size in sizes)
+        )
 
 
 # -- one table for each case ----------------------------------------------------------------------------------------

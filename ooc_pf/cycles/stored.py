@@ -17,12 +17,26 @@ from .program import CycleProgram, MakeProgram
 
 def stored_weights(workspace: Workspace, pool: Pool) -> Vector | None:
     """The weights by edge, where there are any."""
-    return read_vector(workspace.graph, "weight", pool) if (workspace.graph / "weight").exists() else None
+    if not (workspace.graph / "weight").exists():
+        return None
+    weights = read_vector(workspace.graph, "weight", pool)
+    check_vector(workspace.graph, "weight", weights, workspace.manifest["graph"]["edges"])
+    if not all((part > 0).all() for _, part in weights.spans()):
+        raise WorkspaceError(f"{workspace.graph}: weight is damaged; `ooc-pf solve --restart` starts again")
+    return weights
 
 
 def load_program(workspace: Workspace, make: MakeProgram, edges: Edges, pool: Pool) -> CycleProgram:
     """The program a workspace was prepared for."""
-    return make(edges, stored_weights(workspace, pool), Graph.read(workspace.graph, pool), pool)
+    graph = Graph.read(workspace.graph, pool).check(len(edges.u), workspace.graph)
+    return make(edges, stored_weights(workspace, pool), graph, pool)
+
+
+def load_feasible(program: CycleProgram, group: Path, pool: Pool) -> Vector:
+    """The committed feasible point; that of a complete graph may have pairs beyond the listed ones."""
+    x = read_vector(group, "x", pool)
+    check_vector(group, "x", x, max(x.size, program.size) if program.pairs else program.size)
+    return x
 
 
 def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> CyclePoint:
@@ -35,12 +49,23 @@ def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> Cycle
         program = replace(program, target=read_vector(group, "target", pool))
     for name, vector in (("y", y), ("target", program.target)):
         check_vector(group, name, vector, program.size)
-    heat = read_array(group, "heat") if (group / "heat").exists() else None
-    return CyclePoint(program, y, pool, heat)
+    return CyclePoint(program, y, pool, _stored_heat(group, len(program.graph.sources)))
+
+
+def _stored_heat(group: Path, sources: int) -> np.ndarray | None:
+    """The violation expected from each source; infinite for one never searched."""
+    if not (group / "heat").exists():
+        return None
+    heat = read_array(group, "heat", dtype=np.float64)
+    if len(heat) != sources or np.isnan(heat).any() or (heat < 0).any():
+        raise WorkspaceError(f"{group}: the heat of the sources is damaged; `ooc-pf solve --restart` starts again")
+    return heat
 
 
 def _stored_pairs(group: Path, nodes: int) -> np.ndarray:
-    pairs = read_array(group, "pairs").reshape(-1, 2)
-    if not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
-        raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")
-    return pairs
+    pairs = read_array(group, "pairs", dtype=np.int32)
+    if len(pairs) % 2 == 0:
+        pairs = pairs.reshape(-1, 2)
+        if np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1]) & (pairs[:, 1] < nodes)):
+            return pairs
+    raise WorkspaceError(f"{group}: the pairs are damaged; `ooc-pf solve --restart` starts again")

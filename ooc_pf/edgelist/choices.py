@@ -3,3 +3,4 @@
 KINDS = ("distance", "signed")
 POLICIES = ("mean", "sum", "sign", "first", "error")
 BAD_LINES = ("error", "skip")
+DELIMITERS = {"space": " ", "tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}

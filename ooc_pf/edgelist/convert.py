@@ -17,9 +17,12 @@ from ..errors import BudgetError, InputError
 from ..storage.memory import parse_memory
 from ..storage.workspace import EDGES, building, create_manifest
 from .choices import BAD_LINES, KINDS, POLICIES
+from .delimiters import parse_delimiter
+from .layout import Asked
 from .merge import Database, number_nodes, write_edges
 from .parquet import ParquetSource
 from .progress import Progress
+from .sources import local_path, no_trace, readable_file
 from .text import TextLabels, TextSource, row_schema
 
 MIN_MEMORY = 400 * 10**6  # bytes; DuckDB and Arrow do not work with less
@@ -33,6 +36,8 @@ def convert(
     workspace: str | os.PathLike,
     *,
     columns: str | Iterable[str | int] | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
     kind: str = "distance",
     duplicates: str | None = None,
     bad_lines: str = "error",
@@ -41,22 +46,31 @@ def convert(
 ) -> dict[str, Any]:
     """Convert an edge list into a new workspace.
 
-    Nodes may be any integers or text; they become 0..n-1 in the order of their labels, and the labels are kept. Every
-    label of a good line is a node, even if all its edges are dropped. Edges are undirected: (a, b) and (b, a) are the
-    same pair. The same file gives the same workspace, bit for bit, whatever the memory.
+    Nodes may be any integers or text; they become 0..n-1 in the order of their labels, and the labels are kept. If any
+    of them is not an integer written the plain way, such as 007 or +7, all are text. Every label of a good line is a
+    node, even if all its edges are dropped. Edges are undirected: (a, b) and (b, a) are the same pair. The same file
+    gives the same workspace, bit for bit, whatever the memory.
 
     Parameters
     ----------
     source : path
-        Text separated by spaces, tabs or commas, Matrix Market, each plain or gzip; or Parquet. The format is found
-        from the content. Lines that begin with # or % are comments.
+        Text, Matrix Market, each plain or gzip; or Parquet. The format is found from the content. ``"-"`` is standard
+        input; what comes through a pipe is put aside beside the workspace first. Lines end with LF, CR LF or CR; those
+        that begin with # or % are comments. Blanks around a field do not count.
     workspace : path
-        The directory to make; it must not exist. Nothing is left there if the conversion fails.
+        The directory to make; it must not exist. Nothing is left there if the conversion fails. ``~`` is the home
+        directory.
     columns : two or three names or positions, optional
         The columns of node, node and value: names of the header line, or positions from 1, as a sequence or as text
-        such as ``"from,to,weight"``. By default the first three, or two if there are no more. Without names, the first
-        data line is taken as a header if its value is not a number and its nodes are not both integers; or, with
-        two columns only, if it is from,to, source,target, src,dst, u,v, node1,node2 or FromNodeId,ToNodeId.
+        such as ``"from,to,weight"``. By default the names in the header decide: pairs such as source and target, from
+        and to, node_1 and node_2, and for the value weight, distance, rating and the like. Without a header, two or
+        three columns are taken in order. Anything else is refused.
+    delimiter : {"space", "tab", "comma", "semicolon", "pipe"} or the sign itself, optional
+        What separates the fields, ``"space"`` meaning any blanks; by default found from the first lines. A tab wins
+        over spaces.
+    header : bool, optional
+        Whether the first data line holds names. By default it does if it names nodes as above, or if it has no number
+        while the lines below it have; where it may be either, it is refused.
     kind : {"distance", "signed"}
         What the value is: a target distance (1 if there is no such column), or a signed weight (zeros are dropped).
     duplicates : {"mean", "sum", "sign", "first", "error"}, optional
@@ -73,7 +87,8 @@ def convert(
     Returns
     -------
     dict
-        What was read, dropped, merged and written; `describe` puts it in words. The workspace keeps a copy.
+        Which columns were used, and what was read, dropped, merged and written; `describe` puts it in words. The
+        workspace keeps a copy.
 
     Raises
     ------
@@ -88,48 +103,22 @@ def convert(
     _check_option("kind", kind, KINDS)
     _check_option("duplicates", duplicates, POLICIES if kind == "signed" else [p for p in POLICIES if p != "sign"])
     _check_option("bad_lines", bad_lines, BAD_LINES)
-    columns, budget = _parse_columns(columns), _parse_budget(memory)
-    with building(workspace) as directory, Progress(progress) as bar:
-        reader = _open_source(Path(source), columns, kind, bad_lines == "skip")
-        report = _fill(directory, reader, kind, duplicates, budget, bar)
+    _check_option("header", header, (True, False, None))
+    asked = Asked(_parse_columns(columns), parse_delimiter(delimiter), header)
+    budget, workspace = _parse_budget(memory), local_path(workspace)
+    with no_trace(workspace), building(workspace) as directory, Progress(progress) as bar:
+        scratch = directory.absolute() / "scratch"
+        scratch.mkdir()
+        reader = _open_source(readable_file(source, scratch / "given"), asked, kind, bad_lines == "skip")
+        report = _fill(directory / EDGES, scratch, reader, kind, duplicates, budget, bar)
+        shutil.rmtree(scratch)
         create_manifest(directory, kind=kind, nodes=report["nodes"], edges=report["edges"], source=report)
     return report
 
 
-def describe(report: dict[str, Any]) -> str:
-    """Say in a few lines what `convert` did.
-
-    Parameters
-    ----------
-    report : dict
-        What `convert` returned.
-
-    Returns
-    -------
-    str
-        Lines for people, without a line end after the last.
-    """
-    dropped = {
-        "bad lines skipped": report["bad_lines_skipped"],
-        "self loops dropped": report["self_loops"],
-        "zero weights dropped": report["zero_weights"],
-        f"repeated rows merged ({report['duplicates']})": report["repeated_rows"],
-        "pairs given in both directions": report["both_directions"],
-        "pairs cancelled to zero": report["cancelled_pairs"],
-    }
-    header = f", header {','.join(report['header'])}" if report["header"] else ""
-    value = "signed weights" if report["kind"] == "signed" else "distances"
-    return "\n".join(
-        [
-            f"{report['file']}: {report['format']}{header}, {report['rows']:,} rows",
-            *(f"  {count:,} {what}" for what, count in dropped.items() if count),
-            f"  {report['nodes']:,} nodes ({report['labels']} labels), {report['edges']:,} edges, "
-            f"{value} from {report['value_min']:g} to {report['value_max']:g}",
-        ]
-    )
-
-
-def _fill(directory: Path, reader: Source, kind: str, duplicates: str, budget: int | None, bar: Progress) -> dict:
+def _fill(
+    group: Path, scratch: Path, reader: Source, kind: str, duplicates: str, budget: int | None, bar: Progress
+) -> dict[str, Any]:
     """Write the arrays of a workspace; returns the report."""
     file = reader.path.name
     report = {
@@ -137,25 +126,35 @@ def _fill(directory: Path, reader: Source, kind: str, duplicates: str, budget: i
         "format": reader.format,
         "kind": kind,
         "duplicates": duplicates,
-        "header": list(reader.header) if reader.header else None,
+        **_describe_columns(reader),
     }
-    scratch = directory / "scratch"
-    scratch.mkdir()
     report |= _collect_rows(reader, scratch / "rows.parquet", kind, bar)
+    shutil.rmtree(scratch / "given", ignore_errors=True)
     with Database(scratch, budget, bar.show) as database:
-        report["nodes"] = number_nodes(database, directory / EDGES, file)
-        found = write_edges(database, directory / EDGES, kind, duplicates, file, reader.unit)
-    report |= _account(report, found)
-    shutil.rmtree(scratch)
-    return report
+        report["nodes"] = number_nodes(database, group, file)
+        found = write_edges(database, group, kind, duplicates, file, reader.unit)
+    return report | _account(report, found)
+
+
+def _describe_columns(reader: Source) -> dict[str, Any]:
+    """How the source is read, for the report; positions from 1."""
+    names = [*(reader.header or ()), *[None] * reader.width]
+    used = zip(("node", "node", "value"), reader.positions, strict=False)
+    left = sorted({*range(reader.width)} - {*reader.positions})
+    return {
+        "delimiter": reader.delimiter,
+        "header": list(reader.header) if reader.header else None,
+        "columns": [{"role": role, "position": k + 1, "name": names[k]} for role, k in used],
+        "unused_columns": [names[k] or f"column {k + 1}" for k in left],
+    }
 
 
 # -- options --------------------------------------------------------------------------------------------------------
 
 
-def _check_option(name: str, value: Any, allowed: Iterable[str]) -> None:
+def _check_option(name: str, value: Any, allowed: Iterable[Any]) -> None:
     if value not in allowed:
-        raise InputError(f"{name} {value!r} is unknown here; choose one of {', '.join(allowed)}")
+        raise InputError(f"{name} {value!r} is unknown here; choose one of {', '.join(map(str, allowed))}")
 
 
 def _parse_columns(columns: str | Iterable[str | int] | None) -> tuple[str, ...] | None:
@@ -174,7 +173,7 @@ def _parse_budget(memory: int | float | str | None) -> int | None:
     return budget
 
 
-def _open_source(path: Path, columns: tuple[str, ...] | None, kind: str, skip_bad: bool) -> Source:
+def _open_source(path: Path, asked: Asked, kind: str, skip_bad: bool) -> Source:
     """A reader for a file, whose format is found from its first bytes."""
     try:
         with open(path, "rb") as file:
@@ -183,13 +182,14 @@ def _open_source(path: Path, columns: tuple[str, ...] | None, kind: str, skip_ba
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     value = "weight" if kind == "signed" else "distance"
     if is_parquet:
-        reader = ParquetSource(path, columns, value, skip_bad)
+        reader: Source = ParquetSource(path, asked, value, skip_bad)
     else:
-        reader = TextSource(path, columns, value, skip_bad, BLOCK_BYTES)
+        reader = TextSource(path, asked, value, skip_bad, BLOCK_BYTES)
     if kind == "signed" and not reader.has_value:
         raise InputError(
-            f"{path.name} has no third column; a signed edge list needs a weight for every edge: "
-            "name its column, or use kind='distance' (every distance is then 1)"
+            f"{path.name} has no third column that is known as a weight; a signed edge list needs a weight for every "
+            "edge: name its column with columns= (--columns), or use kind='distance' (--kind distance), where every "
+            "distance is then 1"
         )
     return reader
 
@@ -199,13 +199,14 @@ def _open_source(path: Path, columns: tuple[str, ...] | None, kind: str, skip_ba
 
 def _collect_rows(reader: Source, file: Path, kind: str, bar: Progress) -> dict[str, Any]:
     """Put all good rows aside in ``file``, and count them."""
+    because = None
     try:
         counts = _write_rows(reader, file, kind, bar)
-    except TextLabels:  # start again, with all labels as text
-        reader.text_labels = True
+    except TextLabels as found:  # start again, with all labels as text
+        reader.text_labels, because = True, str(found)
         counts = _write_rows(reader, file, kind, bar)
-    counts["bad_lines_skipped"] = reader.bad
-    counts["labels"] = "text" if reader.text_labels else "integer"
+    counts |= {"lines": reader.lines, "bad_lines_skipped": reader.bad, "extra_fields": reader.extra}
+    counts |= {"labels": "text" if reader.text_labels else "integer", "text_because": because}
     if not counts["rows"]:
         raise InputError(f"{reader.path.name} holds no edges ({reader.bad} bad lines skipped)")
     return counts

@@ -334,5 +334,5 @@ def _repeat_error(database: Database, file: str, unit: str, second: int, first: 
     others = ", ".join(repr(policy) for policy in POLICIES if policy != "error")
     return InputError(
         f"{file} {unit} {second // 2}: the pair {a!r}, {b!r} was already given in {unit} {first // 2}; "
-        f"remove one of them, or choose duplicates={others}"
+        f"remove one of them, or choose duplicates={others} (--duplicates)"
     )

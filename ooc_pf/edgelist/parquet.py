@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from ..errors import InputError
-from .fields import SKIP_REMEDY, check_columns
+from .columns import Unclear, are_positions, choose_columns, locate, locate_positions, propose
+from .fields import SKIP_REMEDY
+from .layout import Asked
 from .text import row_schema
 
 # Cost only: rows read at once, and bytes of the file's read buffer.
@@ -21,21 +23,38 @@ BUFFER_BYTES = 1 << 20
 class ParquetSource:
     """One Parquet file, read as `TextSource` reads text; parameters and attributes as there."""
 
-    unit, format, header = "row", "Parquet", None
+    unit, format, delimiter, extra = "row", "Parquet", None, 0
 
-    def __init__(self, path: Path, columns: tuple[str, ...] | None, value: str, skip_bad: bool):
+    def __init__(self, path: Path, asked: Asked, value: str, skip_bad: bool):
         self.path, self.value, self.skip_bad = path, value, skip_bad
-        self.bad, self.done = 0, 0.0
+        self.bad, self.lines, self.done = 0, 0, 0.0
         with self._opened() as file:
             schema = file.schema_arrow
-        self.columns = tuple(columns or schema.names[:3])
-        if len(self.columns) < 2:
-            raise InputError(f"{path.name} has {len(self.columns)} column(s), expected two or three: node, node, value")
-        check_columns(path.name, self.columns, schema.names, "in its schema")
+        self.header, self.width = tuple(schema.names), len(schema.names)
+        self.positions = self._find_columns(asked)
+        self.columns = tuple(schema.names[position] for position in self.positions)
+        locate(path.name, self.columns, schema.names, "in its schema")  # columns are read by name
         kinds = [_plain_type(schema.field(name).type) for name in self.columns]
         self._check_types(kinds)
         self.has_value = len(kinds) == 3
         self.text_labels = any(_is_text(kind) for kind in kinds[:2])
+
+    def _find_columns(self, asked: Asked) -> tuple[int, ...]:
+        """The places of the columns to read, as the user or their names say."""
+        file, names = self.path.name, list(self.header)
+        if asked.delimiter is not None or asked.header is not None:
+            raise InputError(f"{file}: a Parquet file has neither delimiter nor header; leave these options out")
+        if len(names) < 2:
+            raise InputError(f"{file} has {len(names)} column(s), expected two or three: node, node, value")
+        if asked.columns is not None and are_positions(asked.columns) and not set(asked.columns) <= set(names):
+            return locate_positions(file, asked.columns, len(names))
+        if asked.columns is not None:
+            return locate(file, asked.columns, names, "in its schema")
+        try:
+            return choose_columns(names)
+        except Unclear as unclear:
+            told = ", ".join(names[:20])
+            raise InputError(f"{file}: the columns are {told}, and {unclear}; {propose(names)}") from None
 
     def _check_types(self, kinds: list[pa.DataType]) -> None:
         node = (_is_integer_or_text, "integers or text for a node id")
@@ -43,7 +62,8 @@ class ParquetSource:
         for name, kind, (fits, wanted) in zip(self.columns, kinds, (node, node, number), strict=False):
             if not fits(kind):
                 raise InputError(
-                    f"{self.path.name}: column {name!r} has type {kind}, expected {wanted}; choose other columns"
+                    f"{self.path.name}: column {name!r} has type {kind}, expected {wanted}; "
+                    f"choose other columns with columns= (--columns)"
                 )
 
     @contextlib.contextmanager
@@ -64,6 +84,7 @@ class ParquetSource:
                 self.done = (first - 1 + len(batch)) / total
                 yield self._checked(batch, first)
                 first += len(batch)
+        self.lines = first - 1
 
     def _checked(self, batch: pa.RecordBatch, first: int) -> pa.Table:
         """The good rows of a batch whose first row has the number ``first``."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..storage.memory import Budget
+from ..storage.records import require
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .limits import Limits
@@ -93,6 +94,8 @@ class Family(Protocol):
         What manifests call the problem.
     kind : str
         The kind of workspace it works on.
+    engine : str or None
+        What the settings of its runs call it, where the name of the problem does not tell.
     keyed : str or None
         What the keys of its rows number, where multipliers are shown by key.
     free : tuple of str
@@ -109,6 +112,7 @@ class Family(Protocol):
 
     name: str
     kind: str
+    engine: str | None
     keyed: str | None
     free: tuple[str, ...]
     resumable: bool
@@ -120,6 +124,10 @@ class Family(Protocol):
 
     def check(self, options: Options, limits: Limits) -> Options:
         """The options in plain form; refuses those that no run can have."""
+        ...
+
+    def check_held(self, workspace: Workspace) -> None:
+        """Refuse a run in a workspace whose options or settings are none that this family writes."""
         ...
 
     def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
@@ -178,8 +186,8 @@ class Family(Protocol):
         """The committed point."""
         ...
 
-    def load_plan(self, plan: dict[str, Any]) -> Plan:
-        """The committed plan."""
+    def load_plan(self, workspace: Workspace) -> Plan:
+        """The committed plan; refuses one that this family could not have written."""
         ...
 
     def load_feasible(self, program: Any, group: Path, pool: Pool) -> FeasiblePoint:
@@ -215,3 +223,24 @@ class Family(Protocol):
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
         """Recompute what the workspace claims; raises WorkspaceError at the first thing that does not hold."""
         ...
+
+
+def holds_run_of(family: Family, workspace: Workspace) -> bool:
+    """Whether the run in a workspace is of this family, going by its name."""
+    problem = workspace.manifest["problem"]
+    return problem is not None and (problem["name"], engine_of(problem)) == (family.name, family.engine)
+
+
+def engine_of(problem: dict[str, Any]) -> Any:
+    """What the settings of a run call its family, where that is not the name of the problem."""
+    return (problem["options"].get("settings") or {}).get("engine")
+
+
+def check_family(family: Family, workspace: Workspace) -> None:
+    """Refuse a run that this family could not have written, before anything relies on its options."""
+    problem, kind = workspace.manifest["problem"], workspace.manifest["graph"]["kind"]
+    name, answers = problem["name"], problem["answers"]
+    fits = holds_run_of(family, workspace) and kind == family.kind and answers == (family.finish is not None)
+    found = f"a run of {name!r} on a graph of kind {kind!r} {'with' if answers else 'without'} an answer of its own"
+    require(fits, workspace.record, found)
+    family.check_held(workspace)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import multiprocessing
-import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, wait
@@ -13,6 +12,7 @@ from typing import Any
 import dask
 
 from ..errors import ClusterError, InputError, WorkspaceError
+from ..storage.machine import cores_at_hand
 
 CONNECT_SECONDS = 20
 
@@ -20,7 +20,7 @@ CONNECT_SECONDS = 20
 def count_workers(workers: int | None) -> int:
     """The number of workers asked for; None means one for each core this process may use."""
     if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cores_at_hand()
     if not isinstance(workers, Integral) or workers < 1:
         raise InputError(f"workers must be a positive whole number, found {workers!r}")
     return int(workers)

@@ -1,7 +1,6 @@
 """Where the state of a run lives: in memory, or in a workspace from which it can be resumed."""
 
 import math
-import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,10 @@ import numpy as np
 
 from ..errors import WorkspaceError
 from ..storage.arrays import read_array, read_labels
+from ..storage.files import flush, remove
+from ..storage.records import read_record
 from ..storage.vectors import Vector, write_vector
-from ..storage.workspace import Workspace, flush
+from ..storage.workspace import Workspace
 from .certificate import Certificate, relative_gap
 from .family import Data, Family, Given, Options, Session
 from .problem import FeasiblePoint, Problem, State
@@ -51,8 +52,8 @@ class Memory:
         if self.family.finish is not None:
             made = self.family.finish(self.data, state, self.options, status == "interrupted")
         x, bound = made.pop("x"), problem.bound(state)
-        if certificate is not None and status == "converged":
-            bound = certificate.lower_bound
+        if state.history and not self.session.monitor.stop[0]:  # else perhaps in the middle of an iteration
+            bound = state.history[-1]["lower_bound"]
         violation = certificate.violation if certificate else math.inf
         return Result(
             problem=self.family.name,
@@ -105,11 +106,12 @@ class OnDisk:
         if self.given.extras is None:
             return True
         wanted = self._wanted(self._with_marks())
-        changed = {name: wanted["options"][name] for name in self.family.free}
+        # What an earlier release did not ask for is taken as it is given now.
+        changed = {n: v for n, v in wanted["options"].items() if n in self.family.free or n not in held["options"]}
         if {**held, "options": {**held["options"], **changed}} != wanted:
             raise WorkspaceError(difference(self.family, self.workspace, held, wanted))
         if held != wanted:
-            self.workspace.commit(problem=wanted)
+            self.workspace.commit(problem=wanted, status="running")  # what was reached may not be enough now
         return True
 
     def _with_marks(self) -> Options:
@@ -131,12 +133,12 @@ class OnDisk:
         return State(
             point=point,
             rows=self.family.load_rows(store, point, workspace.generation / "rows"),
-            plan=self.family.load_plan(manifest["plan"]),
+            plan=self.family.load_plan(workspace),
             pool=pool,
             iteration=manifest["iteration"],
             feasible=self._written,
             objective=math.inf if manifest["objective"] is None else manifest["objective"],
-            certificate=_stored_certificate(manifest["certificate"]),
+            certificate=_stored_certificate(workspace, "certificate"),
         )
 
     def _commit_start(self, program: Any, problem: AnyProblem) -> None:
@@ -203,14 +205,15 @@ class OnDisk:
             status=status,
             objective=state.objective,
             lower_bound=problem.bound(state),
-            closing=_plain(certificate),
+            # One that is not new is of an earlier iterate, and in the manifest already.
+            closing=None if certificate is state.certificate else _plain(certificate),
         )
 
 
 def discard_run(workspace: Workspace) -> None:
     """Give up the run in a workspace: until the next first generation there is nothing to resume."""
     workspace.commit(problem=None, status="converted", feasible=0, answer=0, iteration=0, history_bytes=0)
-    shutil.rmtree(workspace.graph, ignore_errors=True)
+    remove(workspace.graph)
 
 
 def difference(family: Family, workspace: Workspace, held: dict[str, Any], wanted: dict[str, Any]) -> str:
@@ -251,30 +254,32 @@ def _plain(certificate: Certificate | None) -> dict[str, Any] | None:
     return {name: value if math.isfinite(value) else None for name, value in asdict(certificate).items()}
 
 
-def _stored_certificate(stored: dict[str, Any] | None) -> Certificate | None:
+def _stored_certificate(workspace: Workspace, name: str) -> Certificate | None:
+    """The certificate in an entry of the manifest, if there is one."""
+    stored = workspace.manifest[name]
     if stored is None:
         return None
-    values: dict[str, Any] = {name: math.inf if value is None else value for name, value in stored.items()}
-    return Certificate(**values)
+    values = {name: math.inf if value is None else value for name, value in stored.items()}
+    return read_record(Certificate, values, workspace.record, name)
 
 
 def open_result(family: Family, workspace: Workspace) -> Result:
     """What the workspace has to show so far; x and labels of a graph laid out for disk are read when asked for."""
     manifest, outcome = workspace.manifest, workspace.outcome
-    checked = manifest["closing"] or manifest["certificate"]
-    violation = checked["violation"] if checked and checked["violation"] is not None else math.inf
+    checked = _stored_certificate(workspace, "closing") or _stored_certificate(workspace, "certificate")
+    violation = checked.violation if checked else math.inf
     made = {**family.fields, **(manifest["facts"] if workspace.answer else {}), **family.measured(violation)}
     if (outcome / "labels").exists():
         made["labels"] = read_array(outcome, "labels")
     result = Result(
         problem=family.name,
         made=made,
-        read_x=lambda: read_array(outcome, "x"),
+        read_x=lambda: read_array(outcome, "x", dtype=np.float64),
         read_nodes=lambda: read_labels(workspace.edges) if workspace.edges.exists() else None,
         keyed=family.keyed,
         objective=manifest["objective"],
         lower_bound=manifest["lower_bound"],
-        gap=relative_gap(manifest["objective"], manifest["lower_bound"], (checked or {}).get("worth", 0.0)),
+        gap=relative_gap(manifest["objective"], manifest["lower_bound"], checked.worth if checked else 0.0),
         violation=violation,
         status=manifest["status"],
         n_iter=manifest["iteration"],

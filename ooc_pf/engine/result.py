@@ -87,10 +87,12 @@ class Result:
     lower_bound : float
         Proven lower bound of the optimum.
     gap : float
-        |objective - lower_bound| / max(1, |lower_bound|).
+        |objective - lower_bound| / |lower_bound|: how much worse than the best the answer may be. Zero where both
+        are zero, infinite where only the lower bound is and nothing was checked.
     violation : float
         Largest violation of a constraint at the iterate when all constraints were last checked; infinite if they never
-        were. The ``x`` of cycles and tables violates none. For tables the number is an upper bound of the largest
+        were. Of general rows and sets it is the distance of the iterate from what satisfies the constraint. The ``x``
+        of cycles and tables violates none. For tables the number is an upper bound of the largest
         violation, ``closure_distance``.
     status : str
         "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback"; of general rows
@@ -172,7 +174,7 @@ class Result:
             "status": self.status,
             "objective": self.objective,
             "lower_bound": self.lower_bound,
-            "gap": self.gap,
+            "gap": _finite(self.gap),
             "violation": _finite(self.violation),
             "n_iter": self.n_iter,
             "n_active": self.n_active,

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, WorkspaceError
+from ..errors import BudgetError, InputError, WorkspaceError
 from ..storage.memory import Budget
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace, exists, is_path
-from .family import Data, Family, Given, Options, Session, Size
+from .family import Data, Family, Given, Options, Session, Size, check_family, holds_run_of
 from .limits import Limits
 from .loop import run
 from .parallel import cluster_client, count_workers, worker_pool
@@ -29,6 +29,18 @@ def solve(family: Family, given: Given, options: Options, limits: Limits) -> Res
     options = family.check(options, limits)
     if family.needs_disk(options) and limits.workspace is None and not is_path(given.source):
         return _solve_aside(family, given, options, limits)
+    try:
+        return _solve(family, given, options, limits)
+    except MemoryError as error:
+        if isinstance(error, BudgetError):
+            raise
+        raise BudgetError(
+            f"the machine had no memory left ({error}); a workspace is as it was after its last iteration: resume it "
+            "with fewer workers=, or a smaller memory="
+        ) from error
+
+
+def _solve(family: Family, given: Given, options: Options, limits: Limits) -> Result:
     with place_for(family, given, options, limits) as place:
         program, monitor = place.prepare(), place.session.monitor
         problem = family.problem(program, place.options, place.session)
@@ -64,6 +76,8 @@ def place_for(family: Family, given: Given, options: Options, limits: Limits) ->
     with workspace.locked():
         graph, held = workspace.manifest["graph"], workspace.manifest["problem"]
         size = Size(graph["nodes"], graph["edges"])
+        if held is not None and not limits.restart and holds_run_of(family, workspace):
+            check_family(family, workspace)
         kept = None if held is None or limits.restart else held["options"]
         options = family.settle(options, size, kept, disk=True)
         with _session(family, given, options, size, limits, workspace) as session:

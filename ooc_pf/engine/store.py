@@ -200,12 +200,13 @@ def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
     # Workspaces of before rows had units, and those of cycles, lack what they do not need.
     fields = [field for field in (*CYCLE_FIELDS, *GENERAL_FIELDS) if field in CYCLE_FIELDS or (group / field).exists()]
     begin = np.zeros(len(fields), np.int64)
-    ends = read_array(group, "block_end")
-    if len(ends) % len(fields):
+    ends = read_array(group, "block_end", dtype=np.int64)
+    if len(ends) % len(fields) or (ends < 0).any():
         raise WorkspaceError(f"{group}: the list of blocks is damaged; `ooc-pf solve --restart` starts again")
     for end in ends.reshape(-1, len(fields)):
         spans = zip(fields, begin.tolist(), end.tolist(), strict=True)
-        parts = {field: read_array(group, field, first, last) for field, first, last in spans}
+        kinds = RowBlock.DTYPES
+        parts = {field: read_array(group, field, first, last, kinds[field]) for field, first, last in spans}
         yield RowBlock.of(**parts).check(edges, str(group))
         begin = end
 

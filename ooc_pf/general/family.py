@@ -5,7 +5,7 @@ goes on when it is called again with the same functions.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,16 @@ from ..engine.store import ConstraintStore, read_blocks
 from ..engine.sweeps import Iterate
 from ..errors import InputError
 from ..objectives import Objective
-from ..storage.arrays import open_array, write_array
+from ..storage.arrays import open_array
 from ..storage.memory import Budget, parse_memory, refuse_below
+from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, check_vector, flat, read_vector, write_vector
 from ..storage.workspace import Workspace, building, create_manifest
 from . import settings
 from .check import verify_general
 from .program import RowProgram
-from .schedule import RowPlan, RowState
+from .schedule import CHECK, SAMPLE, SCAN, RowPlan, RowState
+from .stored import write_objective
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,15 @@ class Request:
         The first one.
     store : dict
         What the store of rows forgets, and what changes in it.
+    mark : () -> str, or None
+        A fingerprint of the rows, where they are a table.
     """
 
     program: RowProgram
     make: Callable[[Session], Problem[Iterate, ConstraintStore, RowPlan]]
     stage: str
     store: dict[str, Any] = field(default_factory=dict)
+    mark: Callable[[], str] | None = None
 
     @property
     def size(self) -> Size:
@@ -71,6 +76,7 @@ class GeneralFamily:
     name: str
 
     fields: dict[str, Any] = field(default_factory=dict)
+    engine = None
     finish = None
     free = ("tol",)  # the state is as good for one tolerance as for another
     resumable = False
@@ -92,6 +98,10 @@ class GeneralFamily:
         check_tol(options["tol"])
         check_seed(options["seed"])
         return {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
+
+    def check_held(self, workspace: Workspace) -> None:
+        kinds = {"tol": float, "seed": object}
+        check_fields(workspace.manifest["problem"]["options"], kinds, workspace.record, "problem.options.")
 
     def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
         return options
@@ -127,7 +137,7 @@ class GeneralFamily:
         return given.source
 
     def marks(self, data: Request, options: Options) -> Options:
-        return {}
+        return {"rows": None if data.mark is None else data.mark()}
 
     # -- a run --------------------------------------------------------------------------------------------------------
 
@@ -136,7 +146,7 @@ class GeneralFamily:
 
     def lay_out(self, data: Request, options: Options, session: Session) -> Request:
         assert session.workspace is not None
-        write_array(session.workspace.graph, "start", data.program.objective.start)
+        write_objective(session.workspace.graph, data.program.objective)
         return data
 
     def load(self, data: Request, options: Options, session: Session) -> Request:
@@ -151,13 +161,17 @@ class GeneralFamily:
         check_vector(workspace.generation, "y", y, request.program.objective.size)
         return Iterate(request.program, y, pool)
 
-    def load_plan(self, plan: dict[str, Any]) -> RowPlan:
-        if plan["verdict"] == "stalled":  # asked again, so tried again
-            plan = {**plan, "verdict": None, "since": 0}
-        return RowPlan(**plan)
+    def load_plan(self, workspace: Workspace) -> RowPlan:
+        plan = read_record(RowPlan, workspace.manifest["plan"], workspace.record, "plan")
+        require(plan.stage in (SCAN, SAMPLE, CHECK), workspace.record, f"plan.stage is {plan.stage!r}")
+        require(min(plan.task, plan.draws, plan.since) >= 0, workspace.record, "the plan has counts below zero")
+        # Asked again, so tried again.
+        return replace(plan, verdict=None, since=0) if plan.verdict == "stalled" else plan
 
     def load_feasible(self, request: Request, group: Path, pool: Pool) -> Vector:
-        return read_vector(group, "x", pool)
+        x = read_vector(group, "x", pool)
+        check_vector(group, "x", x, request.program.objective.size)
+        return x
 
     def new_store(self, request: Request, budget: Budget, pool: Pool) -> ConstraintStore:
         return ConstraintStore(budget.rows, pool, **request.store)

@@ -21,13 +21,18 @@ from ..cycles.point import CyclePoint
 from ..cycles.program import CycleProgram, MakeProgram, Pairs, linear_bound
 from ..cycles.schedule import CycleState
 from ..cycles.settings import Settings
+from ..engine.certificate import converged
+from ..engine.check import agree, require
 from ..engine.family import Given, Options
 from ..engine.limits import Limits
 from ..engine.result import Result
 from ..engine.run import solve
+from ..engine.store import ConstraintStore
 from ..engine.sweeps import total_charge
 from ..errors import InputError
-from ..storage.vectors import Pool, Vector
+from ..storage.arrays import read_array
+from ..storage.vectors import Pool, Vector, read_vector, spans
+from ..storage.workspace import Workspace
 from .rounding import round_clusters, round_in_passes
 
 RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
@@ -112,8 +117,8 @@ def correlation_clustering(
     Parameters
     ----------
     graph : path, (u, v, weight) arrays, square array, scipy.sparse matrix or igraph.Graph
-        Positive weights attract, negative ones repel. A path names a workspace converted with ``kind="signed"``. Zero
-        weights in arrays are an error; square arrays and `convert` drop them.
+        Positive weights attract, negative ones repel. A path names a workspace converted with ``kind="signed"``. Pairs
+        of weight zero count as not listed: ``x`` is nan there, and ``zeros`` tells how many were given.
     gamma : float or None
         Strength of the linear against the quadratic term; the larger, the closer to the linear program. None: the
         linear program itself, ``min sum w f``.
@@ -177,18 +182,64 @@ def finish_clustering(data: CycleData, state: CycleState, options: Options, hurr
     edges, iterate = data.edges, state.point
     gamma, f = options["gamma"], state.feasible
     assert isinstance(f, Vector)
-    unit = (gamma or settings.PROXIMAL_GAMMA) / 2.0
-    duals = total_charge(iterate.program, state.rows)
-    bound = linear_bound(lambda: iterate.program.cost_and_load(iterate.y, unit), duals)
+    bound = bound_of_clusterings(iterate, state.rows, gamma)
     x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)
     made = {"x": x, "lp_lower_bound": bound}
-    if gamma is not None:
+    if gamma is not None and converged(state.certificate, options["tol"]):  # at an optimum only they mean anything
         made |= _ratios(edges, f, abs(options["base"] or 0.0), gamma)
     if not hurry:
         labels, cost = _clusters(edges, iterate, x, options)
-        ratio = 1.0 if cost == 0 else cost / bound if bound > 0 else None
-        made |= {"labels": labels, "cost": cost, "certified_ratio": ratio}
+        made |= {"labels": labels, "cost": cost, "certified_ratio": certified_ratio(cost, bound)}
     return made
+
+
+def bound_of_clusterings(iterate: CyclePoint, rows: ConstraintStore, gamma: float | None) -> float:
+    """A lower bound of the cost of every clustering, from the multipliers."""
+    unit = (gamma or settings.PROXIMAL_GAMMA) / 2.0
+    duals = total_charge(iterate.program, rows)
+    return linear_bound(lambda: iterate.program.cost_and_load(iterate.y, unit), duals)
+
+
+def certified_ratio(cost: float, bound: float) -> float | None:
+    """Cost over bound: 1 if the clusters cost nothing, None while nothing is proven."""
+    return 1.0 if cost == 0 else cost / bound if bound > 0 else None
+
+
+def check_clusters(
+    workspace: Workspace, edges: Edges, iterate: CyclePoint, rows: ConstraintStore, f: Vector
+) -> dict[str, Any]:
+    """Recompute bound, fractions, cost and ratios of an answer from the multipliers, the point and the labels."""
+    options, facts = workspace.manifest["problem"]["options"], workspace.manifest["facts"]
+    group, gamma = workspace.answer, options["gamma"]
+    assert group is not None
+    found: dict[str, Any] = {"lp_lower_bound": bound_of_clusterings(iterate, rows, gamma)}
+    x = read_vector(group, "x", iterate.pool)
+    same = x.size == len(edges.value)
+    for (_, stored), fraction in zip(x.spans(), _fractions(edges, f), strict=same):
+        same = same and np.array_equal(stored, fraction)
+    require(workspace, same, "the x of the answer does not follow from the feasible point")
+    if gamma is not None:
+        found |= _ratios(edges, f, abs(options["base"] or 0.0), gamma)
+    if (group / "labels").exists():
+        labels = read_array(group, "labels")
+        sound = labels.shape == (edges.nodes,) and labels.dtype.kind == "i"
+        require(workspace, sound, f"the answer has labels of shape {labels.shape} for {edges.nodes} nodes")
+        found["cost"] = cost_of(edges, labels, options["base"])
+        found["certified_ratio"] = certified_ratio(found["cost"], found["lp_lower_bound"])
+    for name, claimed in facts.items():
+        agree(workspace, found.get(name), claimed, name.replace("_", " "))
+    return {name: found[name] for name in facts}
+
+
+def cost_of(edges: Edges, labels: np.ndarray, base: float | None) -> float:
+    """Cost of clusters, a part of the edges at a time."""
+    cost, inside = 0.0, 0
+    for u, v, weight in spans(edges.u, edges.v, edges.value):
+        together = labels[u] == labels[v]
+        cost += float(weight[~together & (weight > 0)].sum() - weight[together & (weight < 0)].sum())
+        inside += int(np.count_nonzero(together))
+    size = np.unique(labels, return_counts=True)[1].astype(np.int64)
+    return cost - (base or 0.0) * float((size * (size - 1) // 2).sum() - inside)
 
 
 def _fractions(edges: Edges, f: Vector) -> Iterator[np.ndarray]:
@@ -230,5 +281,8 @@ CLUSTERING = CycleFamily(
     program=lambda options: clustering_program(options["gamma"], options.get("base")),
     settings=clustering_settings,
     finish=finish_clustering,
+    check_answer=check_clusters,
     fields={"labels": None, **dict.fromkeys(RATIOS), "zeros": 0},
+    stored={"gamma": float | None, "base": float | None},
+    sound=lambda options: (options["gamma"] is None or options["gamma"] > 0) and (options["base"] or 0.0) <= 0.0,
 )

@@ -97,8 +97,8 @@ def metric_nearness(
         Limits of x on a complete graph, a square array or a vector by edge like the weights. ``upper=d`` only decreases
         distances, ``lower=d`` only increases them.
     tol : float, optional
-        Stop when the relative gap between the bounds and the largest violation (relative to the largest distance if
-        that is above 1) are both at most this. None: 1e-10 for a complete graph, where it costs little, else 1e-6.
+        Stop when the relative gap between the bounds and the largest violation, relative to the largest distance, are
+        both at most this. None: 1e-10 for a complete graph, where it costs little, else 1e-6.
     oracle : {"numba", "igraph"}
         Which engine finds violated cycles. "igraph" works in processes, so a script that asks for it needs the usual
         ``if __name__ == "__main__":`` guard.

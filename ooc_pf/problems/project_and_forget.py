@@ -46,8 +46,9 @@ def project_and_forget(
         From `ooc_pf.oracles`, or what they are made of: a table ``A x <= b``, a function of x that returns rows, or an
         iterable of blocks of rows.
     tol : float
-        Stop when a complete pass finds the largest violation (relative to the largest entry of x, if that is above 1)
-        and the relative gap both at most this.
+        Stop when a complete pass finds the relative gap and the largest violation both at most this. A violation is
+        the distance of x from what satisfies the row, relative to the largest entry of x, or of the point that would
+        be best without rows if that is larger. So rows may be scaled as one likes.
     forget : {"inactive", "all", "never"}
         After an iteration, forget the rows whose multiplier is zero (the paper's method); all rows, keeping only the
         multipliers (its truly stochastic variant, for a random oracle); or none.
@@ -116,4 +117,4 @@ def project_and_forget(
         progress=progress,
         restart=restart,
     )
-    return solve(ROWS, Given(Request(program, make, stage, {"forgets": forget})), options, limits)
+    return solve(ROWS, Given(Request(program, make, stage, {"forgets": forget}, source.fingerprint)), options, limits)

@@ -45,8 +45,8 @@ def project_onto_sets(
     oracle : function, optional
         Of x, returns the numbers of the sets to look at; all sets are looked at from time to time, and at the end.
     tol : float
-        Stop when the distance of x to every set (relative to the largest entry of x, if that is above 1) and the
-        relative gap are both at most this.
+        Stop when the relative gap and the distance of x from every set, relative to the largest entry of x, or of the
+        point that would be best without sets if that is larger, are both at most this.
     workspace, memory, workers, max_iter, max_time, seed, callback, progress, restart
         As for `project_and_forget`; there is no random choice.
 

@@ -1,17 +1,47 @@
-"""Vectors on disk: chunked, checksummed, written once and in order."""
+"""Vectors on disk: chunked, checksummed, written once and in order.
+
+A group is a directory with a ``zarr.json``, and in it each array is a directory with its own: any reader of Zarr v3
+opens them. The library reads. Writing is done here: an array is created exclusively, in a group that exists, so that
+nothing is written through a link or under a name that was moved away.
+"""
 
 import hashlib
+import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import zarr
-from zarr.codecs import BytesCodec, Crc32cCodec
 
 from ..errors import WorkspaceError
+from .files import check_own, gone, new_file
+from .records import parse_json
 
 CHUNK_BYTES = 1 << 20  # costs time and memory only
+LARGEST_CHUNK = 1 << 26  # bytes; more in one chunk was not written here
+MOST_ELEMENTS = 1 << 48  # of an array; more were not written here
+METADATA = "zarr.json"
+CHECKSUM = 4  # bytes behind each chunk
+KINDS = ("bool", "uint8", "int32", "int64", "uint64", "float64")
+
+
+def make_group(group: Path) -> None:
+    """Make ``group`` a Zarr group, in a directory that exists; nothing happens if it is one already."""
+    try:
+        if not check_own(group, directory=True):
+            os.mkdir(group)
+    except FileNotFoundError:
+        raise gone(group.parent) from None
+    if not check_own(group / METADATA, directory=False):
+        _write_metadata(group, {"attributes": {}, "zarr_format": 3, "node_type": "group"})
+
+
+def _write_metadata(place: Path, metadata: dict[str, Any]) -> None:
+    with new_file(place / METADATA) as file:
+        file.write(json.dumps(metadata, indent=2).encode())
 
 
 def write_array(group: Path, name: str, values: np.ndarray) -> None:
@@ -27,82 +57,161 @@ def write_parts(group: Path, name: str, parts: Iterable[np.ndarray], dtype: Any)
             writer.append(part)
 
 
-def open_array(group: Path, name: str) -> zarr.Array:
-    """Open ``group/name`` for reading."""
+def open_array(group: Path, name: str, dtype: Any = None) -> zarr.Array:
+    """Open ``group/name`` for reading, if it is a vector as they are written here.
+
+    Parameters
+    ----------
+    group : Path
+    name : str
+    dtype : dtype, optional
+        What its elements must be.
+
+    Returns
+    -------
+    zarr.Array
+    """
+    place = group / name
+    owned = check_own(group, directory=True) and check_own(place, directory=True)
+    if not owned or not check_own(place / METADATA, directory=False):
+        raise WorkspaceError(f"{place}: array missing or damaged, there is no {METADATA}")
+    check_own(place / "c", directory=True)
+    kind = _checked_kind(parse_json((place / METADATA).read_bytes(), place / METADATA), place)
+    if dtype is not None and np.dtype(dtype).name != kind:
+        raise WorkspaceError(f"{place} is damaged: it holds {kind}, expected {np.dtype(dtype).name}")
     try:
-        return zarr.open_array(group / name, mode="r")
-    except (FileNotFoundError, ValueError, KeyError, TypeError) as error:
-        raise WorkspaceError(f"{group / name}: array missing or damaged ({type(error).__name__}: {error})") from error
+        return zarr.open_array(place, mode="r", zarr_format=3)
+    except Exception as error:
+        raise WorkspaceError(f"{place}: array missing or damaged ({type(error).__name__}: {error})") from error
 
 
-def read_array(group: Path, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+def _checked_kind(metadata: Any, place: Path) -> str:
+    """The element type of an array; refuses metadata of anything but a vector with checksums, in chunks we could hold.
+
+    Releases of the library spell the same thing in several ways.
+    """
+    try:
+        (length,), kind = metadata["shape"], metadata["data_type"]
+        grid, keys, codecs = (metadata[name] for name in ("chunk_grid", "chunk_key_encoding", "codecs"))
+        (chunk,) = grid["configuration"]["chunk_shape"]
+        sound = (
+            (metadata["zarr_format"], metadata["node_type"]) == (3, "array")
+            and (type(length), type(chunk), type(kind)) == (int, int, str)
+            and (grid["name"], keys["name"], kind in KINDS) == ("regular", "default", True)
+            and 0 <= length <= MOST_ELEMENTS
+            and 1 <= chunk <= LARGEST_CHUNK // np.dtype(kind).itemsize
+            and keys.get("configuration", {}).get("separator", "/") == "/"
+            and [codec["name"] for codec in codecs] == ["bytes", "crc32c"]
+            and codecs[0].get("configuration", {}).get("endian", "little") == "little"
+            and not metadata.get("storage_transformers")
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        sound = False
+    if not sound:
+        raise WorkspaceError(f"{place / METADATA} is damaged: it is not the metadata of a vector as written here")
+    return kind
+
+
+def _metadata(length: int, chunk: int, dtype: np.dtype) -> dict[str, Any]:
+    """What Zarr v3 says of a vector with checksums."""
+    endian = {} if dtype.itemsize == 1 else {"configuration": {"endian": "little"}}
+    return {
+        "shape": [length],
+        "data_type": dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [chunk]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": dtype.type(0).item(),
+        "codecs": [{"name": "bytes", **endian}, {"name": "crc32c"}],
+        "attributes": {},
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
+    }
+
+
+def read_array(group: Path, name: str, start: int = 0, stop: int | None = None, dtype: Any = None) -> np.ndarray:
     """Read ``group/name[start:stop]``; a chunk that fails its checksum is an error that names it."""
-    array = open_array(group, name)
-    stop = array.shape[0] if stop is None else min(stop, array.shape[0])
-    for chunk in range(start // array.chunks[0], -(-stop // array.chunks[0])):
+    return _read(open_array(group, name, dtype), group / name, start, stop)
+
+
+def _read(array: zarr.Array, place: Path, start: int, stop: int | None) -> np.ndarray:
+    length, chunk = array.shape[0], array.chunks[0]
+    stop = length if stop is None else min(stop, length)
+    for number in range(start // chunk, -(-stop // chunk)):
         # The library takes a chunk without a file for zeros.
-        if not (group / name / "c" / str(chunk)).is_file():
-            raise WorkspaceError(f"{group / name}: chunk {chunk} is missing, the array is damaged")
+        if not check_own(place / "c" / str(number), directory=False):
+            raise WorkspaceError(f"{place}: chunk {number} is missing, the array is damaged")
     try:
         return np.asarray(array[start:stop])
     except Exception as error:
-        raise WorkspaceError(f"{group / name}: cannot be read, the file is damaged ({error})") from error
+        raise WorkspaceError(f"{place}: cannot be read, the file is damaged ({error})") from error
 
 
-def read_parts(group: Path, name: str) -> Iterator[np.ndarray]:
+def read_parts(group: Path, name: str, dtype: Any = None) -> Iterator[np.ndarray]:
     """The vector ``group/name``, a chunk at a time."""
-    array = open_array(group, name)
+    array = open_array(group, name, dtype)
     for start in range(0, array.shape[0], array.chunks[0]):
-        yield read_array(group, name, start, start + array.chunks[0])
+        yield _read(array, group / name, start, start + array.chunks[0])
 
 
 class ArrayWriter:
-    """Appends to one chunked, checksummed vector; whole chunks go to disk as they fill."""
+    """Appends to one chunked, checksummed vector; whole chunks go to disk as they fill.
+
+    The array is there when it is closed: its metadata are written last.
+    """
 
     def __init__(self, group: Path, name: str, dtype: Any):
-        self._path = group / name
+        self._group, self._path = group, group / name
         self._dtype = np.dtype(dtype)
-        self._chunk = CHUNK_BYTES // self._dtype.itemsize
-        self._array: zarr.Array | None = None
+        if self._dtype.name not in KINDS:
+            raise TypeError(f"arrays of {self._dtype} are not written here")
+        self._most = CHUNK_BYTES // self._dtype.itemsize
+        self._chunk = 0  # elements of a chunk, once the first is written
+        self._length = 0  # written
         self._pending: list[np.ndarray] = []
         self._held = 0
+        self._open = False
 
     def append(self, values: np.ndarray) -> None:
         """Add values at the end."""
         self._pending.append(np.array(values, dtype=self._dtype))
         self._held += len(values)
-        if self._held >= self._chunk:
-            self._write(self._held - self._held % self._chunk)
+        if self._held >= self._most:
+            self._write(self._held - self._held % self._most)
 
-    def _create(self, length: int) -> zarr.Array:
-        # A short vector gets a chunk of its own size: chunks are written whole, and padding would cost more than data.
-        return zarr.create_array(
-            self._path,
-            shape=(length,),
-            chunks=(max(1, min(length, self._chunk)),),
-            dtype=self._dtype,
-            fill_value=0,
-            filters=None,
-            compressors=[Crc32cCodec()],
-            serializer=BytesCodec(),
-            # An all-zero chunk must exist too: a missing file would otherwise read as zeros instead of as damage.
-            config={"write_empty_chunks": True},
-        )
+    def _create(self) -> None:
+        make_group(self._group)
+        try:
+            os.mkdir(self._path)
+            os.mkdir(self._path / "c")
+        except FileNotFoundError:
+            raise gone(self._path.parent) from None
+        self._open = True
 
     def _write(self, count: int) -> None:
         values = np.concatenate(self._pending) if self._pending else np.empty(0, self._dtype)
-        start = 0 if self._array is None else self._array.shape[0]
-        if self._array is None:
-            self._array = self._create(count)
-        elif count:
-            self._array.resize((start + count,))
-        if count:
-            self._array[start : start + count] = values[:count]
+        if not self._open:
+            self._create()
+            # A short vector gets a chunk of its own size: chunks are written whole, and padding costs more than data.
+            self._chunk = max(1, min(count, self._most))
+        for first in range(0, count, self._chunk):
+            self._write_chunk(values[first : min(first + self._chunk, count)])
         self._pending, self._held = [values[count:]], self._held - count
+
+    def _write_chunk(self, values: np.ndarray) -> None:
+        number, padding = self._length // self._chunk, self._chunk - len(values)
+        if padding:
+            values = np.concatenate((values, np.zeros(padding, self._dtype)))
+        data = values.astype(self._dtype.newbyteorder("<"), copy=False).tobytes()
+        with new_file(self._path / "c" / str(number)) as file:
+            file.write(data)
+            file.write(google_crc32c.value(data).to_bytes(CHECKSUM, "little"))
+        self._length += len(values) - padding
 
     def close(self) -> None:
         """Write what is left."""
         self._write(self._held)
+        _write_metadata(self._path, _metadata(self._length, self._chunk, self._dtype))
 
     def __enter__(self) -> "ArrayWriter":
         return self
@@ -123,14 +232,22 @@ def write_labels(group: Path, labels: np.ndarray | list[str]) -> None:
     write_array(group, "label_text", np.frombuffer(b"".join(encoded), np.uint8))
 
 
+def count_labels(group: Path) -> int:
+    """How many node labels there are."""
+    return open_array(group, "labels" if (group / "labels").exists() else "label_end", np.int64).shape[0]
+
+
 def read_labels(group: Path) -> np.ndarray:
     """Node labels as written: int64, or an object array of str."""
     if (group / "labels").exists():
-        return read_array(group, "labels")
-    ends = read_array(group, "label_end")
-    text = read_array(group, "label_text").tobytes()
+        return read_array(group, "labels", dtype=np.int64)
+    ends = read_array(group, "label_end", dtype=np.int64)
+    text = read_array(group, "label_text", dtype=np.uint8).tobytes()
     starts = np.concatenate(([0], ends[:-1])) if len(ends) else ends
-    return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=object)
+    try:
+        return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=object)
+    except UnicodeDecodeError as error:
+        raise WorkspaceError(f"{group}: the labels are damaged ({error}); convert the edges again") from error
 
 
 def digest(*arrays: np.ndarray) -> str:

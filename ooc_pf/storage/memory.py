@@ -5,16 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import BudgetError, InputError
+from .machine import SHARE, memory_at_hand
 
 MIB = 1 << 20
+AUTO = "auto"  # as much as the machine and the container leave
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
 def parse_memory(memory: int | float | str | None) -> int | None:
-    """Bytes of a budget such as ``"500MB"``, ``"1.5GiB"`` or ``10**9``; None means no limit."""
+    """Bytes of a budget such as ``"500MB"``, ``"1.5GiB"``, ``10**9`` or ``"auto"``; None means no limit."""
     if memory is None:
         return None
+    if memory == AUTO:
+        free = memory_at_hand()
+        return None if free is None else int(SHARE * free)
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+]?[0-9]+)?)\s*([KMGT]?I?)B?\s*", str(memory), re.IGNORECASE)
     wrong = InputError(f"memory {memory!r} is not a size; write it like '500MB', '2GiB' or 1000000000")
     if found is None:

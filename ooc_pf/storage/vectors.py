@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import BudgetError, WorkspaceError
 from .arrays import open_array, read_array, read_parts, write_parts
+from .files import check_own, gone, remove
 
 PAGE = 1 << 15  # elements; shapes the bits: sums over edges are cut here, in memory too
 
@@ -58,10 +59,15 @@ class Pool:
         """A new scratch file, without a name, that vanishes with us."""
         if self._folder is None:
             raise BudgetError("there is no place for scratch files; name a workspace= for them")
-        self._folder.mkdir(parents=True, exist_ok=True)
         self._made += 1
         path = self._folder / f"{self._made:06d}.pages"
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            if not check_own(self._folder, directory=True):
+                os.mkdir(self._folder)
+            remove(path)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        except FileNotFoundError:
+            raise gone(self._folder.parent) from None
         os.unlink(path)
         self._files[self._made] = handle
         return self._made
@@ -285,13 +291,11 @@ def spans(*vectors: Vector) -> Iterator[tuple[np.ndarray, ...]]:
         yield tuple(part for _, part in together)
 
 
-def read_vector(group: Path, name: str, pool: Pool | None = None) -> Vector:
-    """``group/name`` as a vector, whole or in pages."""
-    array = open_array(group, name)
-    size, parts = array.shape[0], read_parts(group, name)
+def read_vector(group: Path, name: str, pool: Pool | None = None, dtype: Any = np.float64) -> Vector:
+    """``group/name`` as a vector, whole or in pages; refuses one whose elements are not of ``dtype``."""
     if pool is None or pool.whole:
-        return Vector.of(read_array(group, name))
-    return Vector.filled(parts, size, array.dtype, pool)
+        return Vector.of(read_array(group, name, dtype=dtype))
+    return Vector.filled(read_parts(group, name, dtype), open_array(group, name).shape[0], dtype, pool)
 
 
 def check_vector(group: Path, name: str, vector: Vector, size: int) -> None:

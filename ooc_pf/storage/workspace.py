@@ -9,66 +9,40 @@
       feasible/000012.zarr/  x, the best feasible point   likewise
       answer/000003.zarr/    what a problem makes of it   likewise, for problems that do
 
+Every ``.zarr`` is a Zarr v3 group that any reader opens.
 Nothing that a manifest refers to is ever changed in place: a new generation is written beside the old one, flushed,
 and becomes the truth when the manifest is replaced. A crash therefore loses the iteration under way and nothing else.
 """
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..errors import WorkspaceBusyError, WorkspaceError
-from .arrays import write_array, write_labels
-from .clients import exclusively
+from .arrays import make_group, write_array, write_labels
+from .files import check_own, flush, flush_directory, gone, make_directory, remove, replace_file
+from .manifest import (
+    EDGES,
+    FORMAT,
+    GRAPH,
+    HISTORY,
+    LOCK,
+    MANIFEST,
+    NUMBERED,
+    SCRATCH,
+    VERSION,
+    read_history,
+    read_manifest,
+)
 from .objectstore import Mirror, is_url, local_copy
-
-FORMAT = "ooc_pf workspace"
-VERSION = 2
-
-MANIFEST, HISTORY, LOCK = "manifest.json", "history.jsonl", "lock"
-EDGES, GRAPH, SCRATCH = "edges.zarr", "graph.zarr", "scratch"
-# Directories of numbered groups, each with the manifest's entry for the number that counts.
-NUMBERED = {"generation": "gen", "feasible": "feasible", "answer": "answer"}
-
-# -- files ----------------------------------------------------------------------------------------------------------
-
-
-def flush(directory: Path) -> None:
-    """Ask the system to put everything below ``directory`` on the disk itself."""
-    for folder, _, files in os.walk(directory):
-        for name in [*files, "."]:
-            handle = os.open(os.path.join(folder, name), os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file's content so that a reader, or a crash, sees the old text or the new and nothing between."""
-    fresh = path.with_name(path.name + ".new")
-    with open(fresh, "w", encoding="utf-8", opener=exclusively) as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
-    flush_directory(path.parent)
-
-
-def flush_directory(directory: Path) -> None:
-    """Ask the system to put the names in a directory on the disk itself."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -80,20 +54,23 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
     final = local_copy(path)
     if exists(path):
         raise WorkspaceError(f"{path} already exists; choose another name or remove it first")
-    shutil.rmtree(final, ignore_errors=True)  # of a store: a copy of what is gone
+    if is_url(path):
+        remove(final)  # a copy of what is gone
     partial = final.with_name(final.name + ".partial")
-    if partial.exists():
+    if check_own(partial, directory=True):
         # What a killed process left may go; what a living one works on may not.
-        with open(partial / LOCK, "a") if (partial / LOCK).exists() else contextlib.nullcontext() as file:
-            _take_lock(file, partial)
-        shutil.rmtree(partial)
-    partial.mkdir(parents=True)
+        if check_own(partial / LOCK, directory=False):
+            with _open_lock(partial) as file:
+                _take_lock(file, partial)
+        remove(partial)
+    make_directory(partial)
     try:
-        with open(partial / LOCK, "a") as file:
+        with _open_lock(partial) as file:
             _take_lock(file, partial)
             yield partial
             flush(partial)
             os.rename(partial, final)
+            flush_directory(final.parent)
         if is_url(path):
             Mirror(path).push()
     except BaseException:
@@ -101,10 +78,22 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
         raise
 
 
-def _take_lock(file: Any, place: Path) -> None:
+def _open_lock(directory: Path) -> BinaryIO:
+    """The file that whoever writes holds locked; a link in its place is refused."""
+    return _open_to_append(directory / LOCK)
+
+
+def _open_to_append(path: Path) -> BinaryIO:
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     try:
-        if file is not None:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.fdopen(os.open(path, flags, 0o666), "ab")
+    except FileNotFoundError:
+        raise gone(path.parent) from None
+
+
+def _take_lock(file: BinaryIO, place: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise WorkspaceBusyError(
             f"{place} is in use by another process; wait for it or stop it, then try again"
@@ -127,7 +116,6 @@ def create_manifest(directory: Path, *, kind: str, nodes: int, edges: int, sourc
         "history_bytes": 0,
     }
     replace_file(directory / MANIFEST, json.dumps(manifest, indent=1))
-    (directory / LOCK).touch()
 
 
 def create_workspace(
@@ -150,45 +138,12 @@ def create_workspace(
         create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
 
 
-_GRAPH_TYPES = {"kind": str, "nodes": int, "edges": int, "source": dict}
-_PROBLEM_TYPES = {"name": str, "options": dict, "answers": bool}
-_RUN_TYPES = {
-    "plan": dict,
-    "certificate": dict | None,
-    "closing": dict | None,
-    "objective": float | int | None,
-    "lower_bound": float | int,
-    "n_active": int,
-}
-
-
-def _check_types(manifest: dict[str, Any], file: Path) -> None:
-    """Refuse a manifest whose entries are not of the kind they must be, before anyone relies on them."""
-    parts: list[tuple[str, dict[str, Any], dict[str, Any]]]
-    parts = [("", manifest, {"graph": dict, "problem": dict | None, "status": str})]
-    if isinstance(manifest["graph"], dict):
-        parts.append(("graph.", manifest["graph"], _GRAPH_TYPES))
-    if isinstance(manifest["problem"], dict):
-        parts += [("problem.", manifest["problem"], _PROBLEM_TYPES), ("", manifest, _RUN_TYPES)]
-        if manifest.get("answer"):
-            parts.append(("", manifest, {"facts": dict}))
-    for prefix, holder, types in parts:
-        for name, kind in types.items():
-            if name not in holder or not isinstance(holder[name], kind):
-                raise WorkspaceError(f"{file} is damaged: {prefix}{name} is {holder.get(name)!r}")
-
-
-def _upgrade_from_1(manifest: dict[str, Any]) -> None:
-    """Version 1 knew no complete graphs and no layout for disk."""
-    problem = manifest.get("problem")
-    if isinstance(problem, dict) and isinstance(problem.get("options"), dict):
-        options = problem["options"]
-        options.setdefault("external", False)
-        if problem.get("name") == "clustering":
-            options.setdefault("base", None)
-        if isinstance(options.get("settings"), dict):
-            options["settings"] = {"most_blocks": 1 << 9, "most_rows": 1 << 21, **options["settings"]}
-    manifest["version"] = 2
+def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
+    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
+    total.update(history)
+    return {**rest, "seal": total.hexdigest()}
 
 
 def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -> Any:
@@ -204,7 +159,7 @@ def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -
 
 def exists(path: str | os.PathLike) -> bool:
     """Whether there is anything under this name, here or on a store."""
-    return Mirror(path).exists() if is_url(path) else Path(path).exists()
+    return Mirror(path).exists() if is_url(path) else os.path.lexists(path)
 
 
 class Workspace:
@@ -218,45 +173,25 @@ class Workspace:
         self.name = path if is_url(path) else Path(path)
         self.path = local_copy(path)
         self._mirror = Mirror(path) if is_url(path) else None
+        self._held: int | None = None  # the directory, while it is locked
         self.manifest = self._read_manifest()
 
     def _read_manifest(self) -> dict[str, Any]:
         if self._mirror is not None:
             self._mirror.pull()
-        file = self.path / MANIFEST
         if not exists(self.name):
             raise WorkspaceError(f"{self.name}: no such workspace; make one with `ooc-pf convert SOURCE {self.name}`")
-        if not file.is_file():
-            raise WorkspaceError(f"{self.name} is not a workspace: it has no {MANIFEST}")
-        try:
-            manifest = json.loads(file.read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise WorkspaceError(f"{file} is damaged: {error}") from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise WorkspaceError(f"{file} was not written by this program (no format {FORMAT!r})")
-        if manifest.get("version") == 1:
-            _upgrade_from_1(manifest)
-        if manifest.get("version") != VERSION:
-            raise WorkspaceError(
-                f"{self.name} has format version {manifest.get('version')!r}, this program reads version {VERSION}; "
-                "use the release that wrote it, or convert the edges again"
-            )
-        missing = {"graph", "problem", "status", "iteration", "history_bytes", *NUMBERED} - manifest.keys()
-        if missing:
-            raise WorkspaceError(f"{file} is damaged: it lacks {', '.join(sorted(missing))}")
-        for field in ("iteration", "history_bytes", *NUMBERED):
-            if type(manifest[field]) is not int or manifest[field] < 0:
-                raise WorkspaceError(f"{file} is damaged: {field} is {manifest[field]!r}")
-        _check_types(manifest, file)
-        for entry in (MANIFEST, HISTORY, LOCK, EDGES, GRAPH, SCRATCH, *NUMBERED.values()):
-            if (self.path / entry).is_symlink():
-                raise WorkspaceError(f"{self.path / entry} is a symbolic link; a workspace must hold its own files")
-        return manifest
+        return read_manifest(self.path, self.name)
 
     @property
     def address(self) -> str:
         """Where another process finds it."""
         return str(self.name) if self._mirror is not None else str(self.path.resolve())
+
+    @property
+    def record(self) -> Path:
+        """The file that says what is here."""
+        return self.path / MANIFEST
 
     @property
     def edges(self) -> Path:
@@ -273,17 +208,17 @@ class Workspace:
     @property
     def generation(self) -> Path:
         """The committed generation."""
-        return self._numbered("generation", self.manifest["generation"])
+        return self._committed("generation")
 
     @property
     def feasible(self) -> Path | None:
         """The best feasible point committed so far."""
-        return self._numbered("feasible", self.manifest["feasible"]) if self.manifest["feasible"] else None
+        return self._committed("feasible") if self.manifest["feasible"] else None
 
     @property
     def answer(self) -> Path | None:
         """What the problem made of its point: the arrays of its own."""
-        return self._numbered("answer", self.manifest["answer"]) if self.manifest["answer"] else None
+        return self._committed("answer") if self.manifest["answer"] else None
 
     @property
     def outcome(self) -> Path:
@@ -299,17 +234,38 @@ class Workspace:
             )
         return group
 
+    def _committed(self, entry: str) -> Path:
+        group = self._numbered(entry, self.manifest[entry])
+        check_own(group, directory=True)
+        return group
+
     def _numbered(self, entry: str, number: int) -> Path:
         return self.path / NUMBERED[entry] / f"{number:06d}.zarr"
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the workspace for writing; a second process is refused. The system drops the lock if we die."""
-        with open(self.path / LOCK, "a") as file:
+        with _open_lock(self.path) as file:
             _take_lock(file, self.path)
-            with self._mirror.writing() if self._mirror is not None else contextlib.nullcontext():
-                self.manifest = self._read_manifest()
-                yield
+            self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                with self._mirror.writing() if self._mirror is not None else contextlib.nullcontext():
+                    self.manifest = self._read_manifest()
+                    yield
+            finally:
+                os.close(self._held)
+                self._held = None
+
+    def check_place(self) -> None:
+        """Refuse to go on in a directory that is not the one that was locked: it was moved, removed or replaced."""
+        if self._held is None:
+            return
+        try:
+            same = os.path.samestat(os.stat(self.path), os.fstat(self._held))
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise gone(self.path)
 
     def commit(
         self,
@@ -326,6 +282,7 @@ class Workspace:
         point, ``write_answer`` that of what the problem made of it; ``record`` is a line of history; ``changes`` are
         entries of the manifest.
         """
+        self.check_place()
         if write_generation is not None:
             changes["generation"] = self._write_next("generation", write_generation)
         if write_feasible is not None:
@@ -341,46 +298,66 @@ class Workspace:
     def _write_next(self, entry: str, write: Callable[[Path], None]) -> int:
         number = self.manifest[entry] + 1
         fresh = self._numbered(entry, number)
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
+        self._make_folder(fresh.parent)
+        remove(fresh)
+        make_group(fresh)
         write(fresh)
         flush(fresh)
         return number
+
+    def _make_folder(self, folder: Path) -> None:
+        """Make a directory of the workspace; its name is on the disk when this returns."""
+        try:
+            if not check_own(folder, directory=True):
+                os.mkdir(folder)
+                flush_directory(self.path)
+        except FileNotFoundError:
+            raise gone(self.path) from None
 
     def _drop_stale(self, entry: str) -> None:
         keep = self._numbered(entry, self.manifest[entry]).name
         folder = self.path / NUMBERED[entry]
         for stale in folder.iterdir() if folder.exists() else ():
             if stale.name != keep:
-                shutil.rmtree(stale, ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    remove(stale)
 
     def _publish(self, record: dict[str, Any] | None, **changes: Any) -> None:
+        self.check_place()
         if record is not None:
             changes["history_bytes"] = self._append_history(record)
-        manifest = {**self.manifest, **changes}
+        manifest = sealed({**self.manifest, **changes}, self._history_bytes(changes))
         replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
         self.manifest = manifest
 
+    def _history_bytes(self, changes: dict[str, Any] | None = None) -> bytes:
+        """The committed part of the history."""
+        count, file = {**self.manifest, **(changes or {})}["history_bytes"], self.path / HISTORY
+        return file.read_bytes()[:count] if count and file.exists() else b""
+
+    @property
+    def sealed(self) -> bool:
+        """Whether manifest and history are as they were committed; a workspace of before there were seals always is."""
+        seal = self.manifest.get("seal")
+        return seal is None or sealed(self.manifest, self._history_bytes())["seal"] == seal
+
     def _append_history(self, record: dict[str, Any]) -> int:
         # Lines past history_bytes were written by a run that died before its commit: cut them off.
-        with open(self.path / HISTORY, "ab") as file:
+        is_new = not check_own(self.path / HISTORY, directory=False)
+        with _open_to_append(self.path / HISTORY) as file:
             file.truncate(min(self.manifest["history_bytes"], file.seek(0, os.SEEK_END)))
             file.seek(0, os.SEEK_END)
             file.write(json.dumps(record).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
-            return file.tell()
+            size = file.tell()
+        if is_new:
+            flush_directory(self.path)
+        return size
 
     def history(self) -> list[dict[str, Any]]:
         """The committed iterations, oldest first."""
-        file = self.path / HISTORY
-        if not file.exists():
-            return []
-        lines = file.read_bytes()[: self.manifest["history_bytes"]].splitlines()
-        try:
-            return [json.loads(line) for line in lines]
-        except ValueError as error:
-            raise WorkspaceError(f"{file} is damaged ({error}); remove it to go on without the history") from error
+        return read_history(self.path / HISTORY, self.manifest["history_bytes"])
 
 
 def is_path(graph: Any) -> bool:

@@ -1,12 +1,13 @@
 """Check a workspace over the complete graph against itself."""
 
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..engine.check import TOLERANCE, agree, require
+from ..engine.check import TOLERANCE, agree, check_certificate, claimed_now, require
 from ..engine.parallel import count_workers
 from ..errors import InputError
 from ..storage.memory import Budget
@@ -46,12 +47,19 @@ def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> di
     program = load_program(workspace, tiling, pool, Workers())
     iterate = load_iterate(workspace, program)
     rows = TriangleStore(tiling, budget.rows, pool).read(workspace.generation / "rows")
-    drift = _drift(program, iterate, rows)
+    load = add_loads(rows, program.new_tiles())
+    drift = _drift(program, iterate, load)
     require(
         workspace, drift <= TOLERANCE * program.size, f"x does not follow from the duals: they differ by {drift:.2e}"
     )
-    report = {"drift": drift, "rows": len(rows), "lower_bound": program.bound(iterate)}
-    agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound", program.worth)
+    exact = claimed_now(manifest) is not None and "worth" in (claimed_now(manifest) or {})
+    bound = program.exact_bound(load) if exact and manifest["status"] == "converged" else program.bound(iterate)
+    load.close()
+    report = {"drift": drift, "rows": len(rows), "lower_bound": bound}
+    agree(workspace, bound, manifest["lower_bound"], "lower bound", program.worth)
+    agree(workspace, len(rows), manifest["n_active"], "rows remembered")
+    distance = _closure_distance(program, iterate) if claimed_now(manifest) is not None else None
+    check_certificate(workspace, violation=distance, scale=program.size, worth=program.worth)
     if workspace.feasible:
         point = program.new_tiles().fill_lines(read_stored(workspace.feasible, "x", tiling))
         report["objective"] = program.value(point)
@@ -65,15 +73,27 @@ def _report(workspace: Workspace, budget: Budget, pool: Pool, oracle: str) -> di
     return report
 
 
-def _drift(program: TableProgram, iterate: TableIterate, rows: TriangleStore) -> float:
+def _drift(program: TableProgram, iterate: TableIterate, load: Tiles) -> float:
     """How far the stored point is from the one that follows from the duals."""
-    load, drift = add_loads(rows, program.new_tiles()), 0.0
+    drift = 0.0
     for span in load.passes():
         inverse = 1.0 if program.inverse is None else program.inverse.read(*span)
         y = program.target.read(*span) - inverse * load.read(*span)
         drift = max(drift, float(np.abs(y - iterate.y(span)).max(initial=0.0)))
-    load.close()
     return drift
+
+
+def _closure_distance(program: TableProgram, iterate: TableIterate) -> float:
+    """Euclidean distance between the iterate and its shortest-path closure."""
+    closed, squares = program.new_tiles(), []
+    for span in closed.passes():
+        closed.write(span[0], program.clip(iterate.y(span), span))
+    close_tiles(closed, Workers())
+    for span in closed.passes():
+        far = program.clip(iterate.y(span), span) - closed.read(*span)
+        squares.append(float(np.sum(far * far)))
+    closed.close()
+    return math.sqrt(math.fsum(squares))
 
 
 def _violation(program: TableProgram, point: Tiles, oracle: str) -> float:

@@ -15,8 +15,9 @@ from ..engine.limits import Limits, check_seed, check_tol
 from ..engine.problem import FeasiblePoint
 from ..engine.rows import RowBlock
 from ..errors import InputError
-from ..storage.arrays import write_parts
+from ..storage.arrays import make_group, write_parts
 from ..storage.memory import Budget
+from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, write_vector
 from ..storage.workspace import Workspace
 from . import settings as numbers
@@ -33,13 +34,15 @@ from .inputs import (
     unfold,
 )
 from .program import TableIterate, TableProgram, Workers
-from .schedule import TablePlan, TableSchedule, TableState, first_plan
+from .schedule import CERTIFY, SCAN, TablePlan, TableSchedule, TableState, first_plan
 from .settings import Settings
 from .store import TriangleStore, as_row_block, read_rows
-from .stored import FILES, held_tiling, load_iterate, load_program
+from .stored import FILES, check_table, held_tiling, load_iterate, load_program
 from .tiles import Tiles, Tiling
 
 EXTRAS = {"weights": "weight", "lower": "lower limit", "upper": "upper limit"}
+# Options that every run has, as the manifest keeps them; of the seed only that it is there.
+STORED = {"tol": float, "seed": object, "settings": dict, **dict.fromkeys(EXTRAS, str | None)}
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class TableFamily:
     finish: Callable[..., dict[str, Any]] | None = None
     fields: dict[str, Any] = field(default_factory=lambda: {"closure_distance": None})
 
+    engine = numbers.ENGINE
     keyed = None
     free = ()
     resumable = True
@@ -91,6 +95,11 @@ class TableFamily:
         check_tol(options["tol"])
         check_seed(options["seed"])
         return {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
+
+    def check_held(self, workspace: Workspace) -> None:
+        options = workspace.manifest["problem"]["options"]
+        check_fields(options, STORED, workspace.record, "problem.options.")
+        Settings.read(options["settings"], workspace.record)
 
     def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
@@ -118,6 +127,7 @@ class TableFamily:
         create_table_workspace(path, data.table, tiling, data.fingerprint)
 
     def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> TableData:
+        check_table(workspace)
         return TableData(None, workspace.manifest["graph"]["nodes"], given.extras or {})
 
     def marks(self, data: TableData, options: Options) -> Options:
@@ -134,7 +144,7 @@ class TableFamily:
         workspace, tiling = session.workspace, _tiling(data.nodes, options)
         assert workspace is not None
         check_ends(workspace, tiling)
-        workspace.graph.mkdir(exist_ok=True)
+        make_group(workspace.graph)
         for name, stripes in data.stripes(tiling).items():
             if stripes is not None:
                 write_parts(workspace.graph, FILES[name], _upper_parts(stripes), np.float64)
@@ -155,8 +165,11 @@ class TableFamily:
     def load_point(self, program: TableProgram, workspace: Workspace, pool: Pool) -> TableIterate:
         return load_iterate(workspace, program)
 
-    def load_plan(self, plan: dict[str, Any]) -> TablePlan:
-        return TablePlan(**plan)
+    def load_plan(self, workspace: Workspace) -> TablePlan:
+        plan = read_record(TablePlan, workspace.manifest["plan"], workspace.record, "plan")
+        require(plan.stage in (SCAN, CERTIFY), workspace.record, f"plan.stage is {plan.stage!r}")
+        require(min(plan.slack, plan.strict, plan.stride) >= 0, workspace.record, "the plan has numbers below zero")
+        return plan
 
     def load_feasible(self, program: TableProgram, group: Path, pool: Pool) -> Tiles:
         return program.new_tiles().fill_lines(read_stored(group, "x", program.tiling))

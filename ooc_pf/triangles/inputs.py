@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ..engine.problem import FeasiblePoint
 from ..errors import InputError, WorkspaceError
-from ..storage.arrays import ArrayWriter, read_array, write_labels
+from ..storage.arrays import ArrayWriter, open_array, read_array, write_labels
 from ..storage.workspace import EDGES, Workspace, building, create_manifest
 from .tiles import Tiling
 
@@ -65,7 +65,9 @@ def read_vector(vector: np.ndarray, tiling: Tiling, what: str, check: Callable[[
 
 def read_stored(group: Path, name: str, tiling: Tiling) -> Stripes:
     """The lines of a vector over edges on disk."""
-    yield from _stripes(tiling, lambda first, last: read_array(group, name, first, last))
+    if open_array(group, name, np.float64).shape != (tiling.edges,):
+        raise WorkspaceError(f"{group / name} is damaged: it has not one number for each of {tiling.edges} pairs")
+    yield from _stripes(tiling, lambda first, last: read_array(group, name, first, last, np.float64))
 
 
 def _stripes(tiling: Tiling, read: Callable[[int, int], np.ndarray]) -> Stripes:
@@ -190,7 +192,7 @@ def check_ends(workspace: Workspace, tiling: Tiling) -> None:
     """Refuse a workspace that does not list every pair once, in order."""
     at = 0
     for u, v in _ends(tiling):
-        stored = [read_array(workspace.edges, name, at, at + len(u)) for name in ("u", "v")]
+        stored = [read_array(workspace.edges, name, at, at + len(u), np.int32) for name in ("u", "v")]
         if not (np.array_equal(stored[0], u) and np.array_equal(stored[1], v)):
             raise WorkspaceError(f"{workspace.edges} does not hold the edges it should; convert them again")
         at += len(u)

@@ -64,8 +64,15 @@ class TableProgram:
         return Tiles(self.tiling, self.pool)
 
     def plain_point(self) -> Tiles:
-        """A feasible point that needs no search."""
-        return self.most or self.new_tiles()
+        """A feasible point that needs no search: equal lengths, the nearest ones, or one within the limits."""
+        if self.lower is not None:
+            return self.new_tiles().copy_from(self.most) if self.most is not None else self.new_tiles()
+        weights = self._sum(lambda span: self.target.tiling.inside(*span).astype(np.float64))
+        total = self._sum(lambda span: self.target.read(*span))
+        point, mean = self.new_tiles(), max(total / weights, 0.0) if weights > 0.0 else 0.0
+        for span in point.passes():
+            point.write(span[0], np.where(self.target.tiling.inside(*span), mean, 0.0))
+        return point
 
     def start(self) -> "TableIterate":
         """The targets, within the limits."""

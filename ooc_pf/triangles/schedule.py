@@ -197,7 +197,10 @@ class TableSchedule:
                 certificate = seen.certificate
                 if certificate and certificate.objective <= state.objective:
                     state.feasible, state.objective = seen.point, certificate.objective
-        if state.feasible is None:
-            plain = self.program.plain_point()
-            state.feasible, state.objective = plain, self.program.value(plain)
+        plain = self.program.plain_point()
+        value = self.program.value(plain)
+        if state.feasible is None or value < state.objective:
+            state.feasible, state.objective = plain, value
+        else:
+            plain.close()
         return certificate

@@ -7,9 +7,12 @@ read as ``settings.NAME``, so that a test can set them.
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..kernels.triangles import BITS
 from ..storage.memory import MIB
+from ..storage.records import read_record, require
 
 ENGINE = "dense"  # what manifests call this family
+MOST_SIDE, MOST_SWEEPS = 1 << BITS, 1 << 10  # stored settings beyond are damage; lines have so many bits in a code
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,15 @@ class Settings:
     def stored(self) -> dict[str, Any]:
         """As a manifest has them."""
         return asdict(self)
+
+    @classmethod
+    def read(cls, stored: dict[str, Any], where: Any) -> "Settings":
+        """What `stored` gave; refuses what it could not have given, and names ``where`` it was found."""
+        found = read_record(cls, stored, where, "settings")
+        sizes = found.first >= 0 and found.fraction >= 0 and found.patience >= 0 and 1 <= found.sweeps <= MOST_SWEEPS
+        sound = sizes and found.engine == ENGINE and 1 <= found.side <= MOST_SIDE
+        require(sound, where, "the settings are none that a run has")
+        return found
 
 
 def choose_side(nodes: int) -> int:

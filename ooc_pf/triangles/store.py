@@ -154,9 +154,9 @@ class TriangleStore:
 
 def read_rows(group: Path, tiling: Tiling) -> Iterator[TriangleRows]:
     """The written rows, block by block, checked."""
-    count = read_array(group, "count")
+    count = read_array(group, "count", dtype=np.int32)
     blocks = tiling.blocks
-    total = int(count.sum())
+    total = int(count.sum(dtype=np.int64))
     sizes_fit = len(count) == sum(len(block.triples) for block in blocks) and (count >= 0).all()
     if not sizes_fit or any(open_array(group, name).shape != (total,) for name in ("code", "dual")):
         raise _damaged(group)
@@ -164,7 +164,8 @@ def read_rows(group: Path, tiling: Tiling) -> Iterator[TriangleRows]:
     for block in blocks:
         own = count[triple : triple + len(block.triples)]
         start = np.concatenate(([0], np.cumsum(own, dtype=np.int64)))
-        code, dual = (read_array(group, name, row, row + int(start[-1])) for name in ("code", "dual"))
+        span = row, row + int(start[-1])
+        code, dual = read_array(group, "code", *span, np.int32), read_array(group, "dual", *span, np.float64)
         if not rows_are_sound(block.triples, code, dual, start):
             raise _damaged(group)
         yield TriangleRows(code, dual, start)

@@ -1,5 +1,9 @@
 """The table that a workspace holds, and its iterate."""
 
+import numpy as np
+
+from ..errors import WorkspaceError
+from ..storage.arrays import count_labels, open_array
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .build import build_program
@@ -23,8 +27,20 @@ def lists_all_pairs(workspace: Workspace) -> bool:
     return graph["kind"] == "distance" and 2 * graph["edges"] == graph["nodes"] * (graph["nodes"] - 1) > 0
 
 
+def check_table(workspace: Workspace) -> None:
+    """Refuse a workspace without a number for every pair of its nodes, before anything of that size is made."""
+    graph, listed = workspace.manifest["graph"], open_array(workspace.edges, "value", np.float64).shape[0]
+    nodes, known = graph["nodes"], count_labels(workspace.edges)
+    if not (nodes == known and 2 * graph["edges"] == nodes * (nodes - 1) and listed == graph["edges"]):
+        raise WorkspaceError(
+            f"{workspace.name} is damaged: it has {listed} numbers and {known} labels for {nodes} nodes and "
+            f"{graph['edges']} pairs; convert the edges again"
+        )
+
+
 def held_tiling(workspace: Workspace) -> Tiling:
     """How the run in a workspace cuts its matrices."""
+    check_table(workspace)
     return Tiling(workspace.manifest["graph"]["nodes"], workspace.manifest["problem"]["options"]["settings"]["side"])
 
 

@@ -195,7 +195,7 @@ class Tiles:
         if open_array(group, name).shape != (self.tiling.count * size,):
             raise WorkspaceError(f"{group / name} is damaged: it has not the size it should")
         for first, last in self.passes():
-            tiles = read_array(group, name, first * size, last * size)
+            tiles = read_array(group, name, first * size, last * size, np.float64)
             if np.isnan(tiles).any():
                 raise WorkspaceError(f"{group / name} is damaged: it holds what is not a number")
             self.write(first, tiles.reshape(-1, self.tiling.side, self.tiling.side))

@@ -102,6 +102,7 @@ def test_failures_are_one_line_on_stderr(converted, tmp_path, capsys):
     assert caught.value.code == 2
 
 
+@pytest.mark.long
 def test_example_explains_a_certificate(capsys, tmp_path):
     assert main(["example"]) == 0
     out, _ = capsys.readouterr()
@@ -143,6 +144,7 @@ def test_the_script_is_the_command(links, tmp_path):
     assert json.loads(done.stdout)["nodes"] == 25
 
 
+@pytest.mark.long
 def test_clusters_of_a_signed_file(tmp_path, capsys):
     """Two friendly triangles that dislike each other, with labels of their own."""
     lines = ["a b 1", "b c 1", "a c 1", "x y 1", "y z 1", "x z 1", "a x -1", "b y -1", "c z 1"]
@@ -175,3 +177,16 @@ def test_a_clustering_without_a_bound_yet_is_still_one_json_object(tmp_path, cap
     assert report["cost"] == 1.0
     assert main(["solve", str(path), "--problem", "clustering", "--max-iter", "0", "--quiet"]) == 3
     assert "none yet" in capsys.readouterr().out
+
+
+def test_numbers_are_read_as_people_write_them(converted, capsys):
+    with pytest.raises(SystemExit):
+        main(["solve", str(converted), "--gamma", "foo"])
+    assert "'foo' is neither a number nor 'none'" in capsys.readouterr().err
+    assert main(["solve", str(converted), "--problem", "clustering", "--base", "-1e-1", "--quiet"]) == 1
+    assert "kind" in capsys.readouterr().err  # the workspace is of distances; the number was understood
+
+
+def test_the_example_does_not_write_into_what_is_there(tmp_path, capsys):
+    assert main(["example", "--keep", str(tmp_path)]) == 1
+    assert "is there already" in capsys.readouterr().err

@@ -25,6 +25,7 @@ def as_forms(matrix):
     }
 
 
+@pytest.mark.long
 def test_every_form_of_input_gives_the_same_answer(rng):
     matrix = np.triu(rng.random((7, 7)) + 0.1, 1)
     matrix += matrix.T
@@ -60,3 +61,13 @@ def test_every_form_of_input_gives_the_same_answer(rng):
 def test_bad_graphs_are_named(graph, words):
     with pytest.raises(pf.InputError, match=words):
         pf.metric_nearness(graph)
+
+
+def test_node_numbers_far_beyond_the_edges_are_refused():
+    with pytest.raises(pf.InputError, match="number the nodes from 0 on"):
+        pf.metric_nearness((np.array([0]), np.array([2**31 - 2]), np.array([1.0])))
+
+
+def test_true_and_false_are_no_weights_of_a_clustering():
+    with pytest.raises(pf.InputError, match="positive for together"):
+        pf.correlation_clustering((np.array([0, 1]), np.array([1, 2]), np.array([True, False])))

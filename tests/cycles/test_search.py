@@ -9,7 +9,7 @@ import ooc_pf as pf
 from ooc_pf.cycles.inputs import load_edges
 from ooc_pf.cycles.schedule import freeze
 from ooc_pf.cycles.search import Found, NumbaOracle, SearchRules, all_sources, cut
-from ooc_pf.cycles.search_igraph import search_block_with_igraph
+from ooc_pf.cycles.search_igraph import IgraphSearcher
 from ooc_pf.cycles.stored import load_point, load_program
 from ooc_pf.engine.parallel import worker_pool
 from ooc_pf.engine.rows import Rows
@@ -36,7 +36,7 @@ def test_engines_agree_on_which_edges_are_violated_and_by_how_much(small, tmp_pa
         )  # fmt: skip
         found = Found.join(list(batches))
     parts = [
-        search_block_with_igraph(str(place.graph), str(place.generation), "y", (1.0, 0.0, -np.inf), block, 1e-12)
+        IgraphSearcher(place.graph).search(place.generation, "y", (1.0, 0.0, -np.inf), block, 1e-12)
         for block in cut(all_sources(program.graph), 32)
     ]
     assert np.concatenate([part.reach for part in parts]) == pytest.approx(found.reach, abs=1e-12)

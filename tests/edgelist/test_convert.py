@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_pf.edgelist import text as edgetext
-from ooc_pf.edgelist.convert import convert, describe
+from ooc_pf.edgelist.convert import convert
+from ooc_pf.edgelist.describe import describe
+from ooc_pf.edgelist.fields import PLAIN_INTEGER
 from ooc_pf.storage.arrays import read_labels
 from tests import naive
 from tests.gallery import random_links, write
@@ -145,9 +146,10 @@ def edge_files(draw):
     for a, b, value in rows:
         lines += draw(st.lists(st.sampled_from(["", "  ", "# x, y", " % 1 2 3"]), max_size=1))
         separator = draw(blank) + "," + draw(blank) if comma else draw(st.sampled_from([" ", "\t", "   "]))
-        lines.append(draw(blank) + separator.join([str(a), str(b), repr(value)]) + draw(blank))
+        indent = draw(st.sampled_from(["", " "]))  # a tab at the beginning follows an empty field
+        lines.append(indent + separator.join([str(a), str(b), repr(value)]) + draw(blank))
     spelled = [str(label) for row in rows for label in row[:2]]
-    kind = int if all(edgetext.INTEGER.fullmatch(label.encode()) for label in spelled) else str
+    kind = int if all(PLAIN_INTEGER.fullmatch(label.encode()) for label in spelled) else str
     return [(kind(a), kind(b), value) for a, b, value in rows], draw(st.sampled_from(["\n", "\r\n"])).join(lines)
 
 
@@ -195,7 +197,8 @@ def test_describe_and_progress(tmp_path, capsys):
     _, report = read(tmp_path, content, bad_lines="skip")
     assert capsys.readouterr() == ("", "")
     assert describe(report).splitlines() == [
-        "links.txt: text separated by spaces or tabs, 4 rows",
+        "links.txt: text separated by spaces or tabs, no header, 4 rows",
+        "  nodes column 1 and column 2, distance column 3",
         "  1 bad lines skipped",
         "  1 self loops dropped",
         "  1 repeated rows merged (mean)",

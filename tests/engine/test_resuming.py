@@ -7,6 +7,7 @@ import ooc_pf as pf
 from tests.properties import assert_same_bits
 
 
+@pytest.mark.long
 def test_resume_to_a_tighter_tolerance(small, tmp_path):
     loose = pf.metric_nearness(small, tol=1e-2, workspace=tmp_path / "run.pf")
     tight = pf.resume(tmp_path / "run.pf", tol=1e-9)

@@ -109,6 +109,7 @@ def test_a_workspace_of_distances_is_refused(small, tmp_path):
         pf.correlation_clustering(tmp_path / "run.pf")
 
 
+@pytest.mark.long
 def test_an_interrupted_run_has_bounds_but_takes_no_time_for_clusters(signed, tmp_path):
     def interrupt(record):
         if record["iteration"] == 3:

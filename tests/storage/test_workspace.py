@@ -165,6 +165,8 @@ def test_every_missing_chunk_is_found(small, tmp_path):
         with pytest.raises(pf.WorkspaceError, match="missing"):
             pf.open(path) if "feasible" in chunk.parts or "labels" in chunk.parts else pf.resume(path, tol=1e-9)
         chunk.write_bytes(content)
+    assert pf.verify(path)["status"] == "running", "another tolerance was asked for, and not reached"
+    assert pf.resume(path).converged
     assert pf.verify(path)["status"] == "converged"
 
 

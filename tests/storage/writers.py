@@ -5,7 +5,7 @@ import shutil
 import threading
 
 import ooc_pf as pf
-from ooc_pf.storage.store_manifest import MANIFEST
+from ooc_pf.storage.manifest import MANIFEST
 from ooc_pf.storage.workspace import Workspace
 
 ACCESS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
@@ -32,9 +32,9 @@ def commit(place, who, feasible=False):
 
         return write
 
-    record = {**place.history()[-1], "writer": who}
-    more = {"write_feasible": copy(place.feasible)} if feasible else {}
     iteration = place.manifest["iteration"] + 1
+    record = {**place.history()[-1], "iteration": iteration, "writer": who}
+    more = {"write_feasible": copy(place.feasible)} if feasible else {}
     place.commit(record, write_generation=copy(place.generation), iteration=iteration, writer=who, **more)
 
 

@@ -51,6 +51,7 @@ def test_limits_need_a_complete_graph(small):
         pf.metric_nearness(small, upper=1.0)
 
 
+@pytest.mark.long
 def test_another_table_under_the_same_name_is_refused(table, tmp_path):
     pf.metric_nearness(table, workspace=tmp_path / "run.pf")
     with pytest.raises(pf.WorkspaceError, match="another graph"):

@@ -1,0 +1,126 @@
+"""Files and directories that survive a power cut, and are never written through a link.
+
+A file is on the disk itself once it was synced, its name once the directory was. Whatever is created is created
+exclusively: a file, or a link, that happens to have the name is removed, never opened.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import WorkspaceError
+
+
+def flush(directory: Path) -> None:
+    """Put everything below ``directory``, and its own name, on the disk itself."""
+    for folder, _, files in os.walk(directory):
+        for name in [*files, "."]:
+            _sync(os.path.join(folder, name))
+    flush_directory(Path(directory).parent)
+
+
+def flush_directory(directory: Path) -> None:
+    """Put the names in a directory on the disk itself."""
+    _sync(directory)
+
+
+def _sync(path: str | Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory with its parents, where they are missing; their names are on the disk when this returns."""
+    path = Path(path)
+    missing = [path] if not path.is_dir() else []
+    missing += [parent for parent in path.parents if not parent.is_dir()]
+    for each in reversed(missing):
+        os.mkdir(each)
+        flush_directory(each.parent)
+
+
+def new_file(path: Path) -> BinaryIO:
+    """Open a file that did not exist for writing; one with that name, such as a crash may leave, is removed first."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        return os.fdopen(os.open(path, flags, 0o666), "wb")
+    except FileNotFoundError:
+        raise gone(Path(path).parent) from None
+    except IsADirectoryError:
+        raise WorkspaceError(f"{path} is a directory, where a file is to be; remove it") from None
+
+
+def gone(directory: Path) -> WorkspaceError:
+    """What to say where a directory that was there is not."""
+    return WorkspaceError(f"{directory} was moved or removed while it was being worked on; bring it back, then go on")
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A new file that takes the name ``path`` when it is complete.
+
+    A reader, and a power cut, sees the old content or the new and nothing between. After an error the old one stays.
+
+    Parameters
+    ----------
+    path : Path
+        Of a file that is there already, or not. A link is replaced, not followed.
+
+    Yields
+    ------
+    file
+        Open for writing bytes.
+    """
+    path = Path(path)
+    fresh = path.with_name(path.name + ".new")
+    try:
+        with new_file(fresh) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
+    flush_directory(path.parent)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file's content by ``text``, as `replacing` does."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a directory with all that is in it, if there is any; links are not followed."""
+    try:
+        is_directory = stat.S_ISDIR(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return
+    if is_directory:
+        shutil.rmtree(path)
+    else:
+        os.unlink(path)
+
+
+def check_own(path: Path, *, directory: bool) -> bool:
+    """Whether there is a directory, or a file, with this name; refuses a link, and anything else."""
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if stat.S_ISLNK(mode):
+        raise WorkspaceError(f"{path} is a symbolic link; a workspace must hold its own files")
+    if not (stat.S_ISDIR(mode) if directory else stat.S_ISREG(mode)):
+        raise WorkspaceError(f"{path} is not {'a directory' if directory else 'a file'}; it was not written here")
+    return True
