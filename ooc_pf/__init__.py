@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .problems.nearness import metric_nearness
     from .problems.project_and_forget import project_and_forget
     from .problems.project_onto_sets import project_onto_sets
+    from .problems.svm import LinearSVM
     from .workspaces import open_workspace as open
     from .workspaces import resume, solve, verify
 
@@ -27,6 +28,7 @@ __all__ = [
     "BudgetError",
     "ClusterError",
     "InputError",
+    "LinearSVM",
     "Result",
     "WorkspaceBusyError",
     "WorkspaceError",
@@ -53,6 +55,7 @@ _MODULES = {
     "BudgetError": ".errors",
     "ClusterError": ".errors",
     "InputError": ".errors",
+    "LinearSVM": ".problems.svm",
     "Result": ".engine.result",
     "WorkspaceBusyError": ".errors",
     "WorkspaceError": ".errors",

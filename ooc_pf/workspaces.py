@@ -28,6 +28,7 @@ FAMILIES: dict[str, Entry] = {
     "clustering": Entry("ooc_pf.problems.clustering:CLUSTERING", "ooc_pf.problems.clustering:correlation_clustering"),
     "rows": Entry("ooc_pf.general.family:ROWS"),
     "sets": Entry("ooc_pf.general.family:SETS"),
+    "svm": Entry("ooc_pf.svm.family:SVM"),
 }
 LIMITS = ("memory", "workers", "max_iter", "max_time", "callback", "progress", "client")
 
@@ -130,8 +131,8 @@ def _resumable(workspace: "Workspace") -> "Family":
     family = family_of(workspace)
     if not family.resumable:
         raise WorkspaceError(
-            f"{workspace.name} holds a run whose objective and constraints are Python objects; call project_and_forget "
-            "or project_onto_sets again, with workspace= and the same arguments, to go on with it"
+            f"{workspace.name} holds a run whose objective and constraints are Python objects; to go on with it "
+            "call project_and_forget, project_onto_sets or LinearSVM.fit again, with workspace= and the same arguments"
         )
     return family
 
@@ -183,10 +184,12 @@ def verify(
         if place.manifest["problem"] is None:
             if place.edges.exists():
                 load_edges(place, Pool())
+                place.check_groups()
             raise WorkspaceError(f"{place.name} has not been solved, so there is nothing to verify")
         family = family_of(place)
         check_history(place, answers=family.finish is not None)
         found = family.verify(place, oracle=oracle, workers=workers, memory=memory)
+        place.check_groups()
         return {"status": place.manifest["status"], **found}
 
     return _steadily(workspace, check)

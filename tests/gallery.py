@@ -8,6 +8,9 @@ import pyarrow as pa
 from pyarrow import csv
 
 import ooc_pf as pf
+from ooc_pf.problems.svm import fit_newton
+from ooc_pf.svm.inputs import read_table
+from ooc_pf.svm.program import Program
 
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
@@ -98,6 +101,13 @@ def mild_rows(rng):
     return A, A @ center + np.where(np.arange(200) % 20 == 0, -0.05, 0.2), center
 
 
+def labelled_rows(rng, rows, columns, classes=2):
+    """(X, y): normal rows off the origin, labelled 0, 1 ... by a noisy projection."""
+    X = rng.normal(size=(rows, columns)) + 0.3
+    score = X @ rng.normal(size=columns) + 0.5 * rng.normal(size=rows)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
+
+
 # -- a problem of every kind, small enough to be run in many ways ------------------------------------------------------
 
 
@@ -111,6 +121,17 @@ def _clustering(graph, **options):
 
 def _rows(objective, oracle, **options):
     return lambda **how: pf.project_and_forget(objective, oracle, **options, **how)
+
+
+def _svm(X, y):
+    """Three classes with an intercept; the rows come in blocks, so that there are many tasks."""
+
+    def run(**how):
+        table = read_table(np.array_split(X, 12))
+        program = Program(table, y.astype(np.int8), np.empty(0), np.ones(3), (0, 1, 2), 10.0, True)
+        return fit_newton(program, tol=1e-10, seed=1, **how)
+
+    return run
 
 
 def _cases():
@@ -143,11 +164,12 @@ def _cases():
     balls = [pf.sets.ball(0.3 * a, 1.5) for a in rng.normal(size=(60, 8))]
     point = pf.objectives.quadratic(3 * rng.normal(size=8))
     yield "sets", lambda **how: pf.project_onto_sets(point, balls, tol=1e-8, **how)
+    yield "svm", _svm(*labelled_rows(np.random.default_rng(16), 1500, 6, 3))
 
 
 CASES = dict(_cases())
 ON_DISK = ("nearness-external", "external")  # laid out for disk: these need a workspace
-OWN = ("rows", "rows-entropy", "rows-stochastic", "sets")  # a workspace does not hold their functions
+OWN = ("rows", "rows-entropy", "rows-stochastic", "sets", "svm")  # a workspace does not hold their functions
 
 
 def go_on(name, workspace, **how):

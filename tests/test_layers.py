@@ -17,6 +17,7 @@ ROOMS = [
     "oracles",
     "general",
     "sets",
+    "svm",
     "problems",
     "workspaces",
     "commands",
@@ -31,6 +32,7 @@ ONLY_IN = {
     "fsspec": "storage.clients",
     "obstore": "storage.clients",
     "argparse": "commands.cli",
+    "sklearn": "problems.svm",
 }
 
 

@@ -2,12 +2,11 @@
 
 import itertools
 import json
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,9 @@ import pyarrow.parquet
 from ..edgelist.sources import local_path
 from ..errors import InputError, WorkspaceError
 from ..storage.arrays import open_array, read_array
+from ..storage.files import replacing
 from ..storage.memory import MIB, parse_memory, refuse_below
-from ..storage.workspace import Workspace, flush_directory, read_steadily
+from ..storage.workspace import Workspace, read_steadily
 from .formats import format_of
 
 # Cost only: rows and bytes of text written at once without a budget, and the fewest rows within one.
@@ -102,7 +102,6 @@ def write_answer(
     format = format_of(target, format)
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
-    partial = target.with_name(target.name + ".partial")
 
     def write(place: Workspace) -> Exported:
         if not place.edges.exists():
@@ -113,18 +112,11 @@ def write_answer(
         if clusters and not (outcome / "labels").exists():
             raise WorkspaceError(f"{place.name} has no clusters to export; they come with `--problem clustering`")
         answer = _Answer(place, clusters, memory, format)
-        rows = _write_npz(partial, answer, note) if format == "npz" else _write_table(partial, answer, format, note)
+        with replacing(target, ".partial") as file:
+            rows = _write_npz(file, answer, note) if format == "npz" else _write_table(file, answer, format, note)
         return Exported(rows, place.manifest["status"], note)
 
-    try:
-        done = read_steadily(local_path(workspace), write)
-        with open(partial, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-        flush_directory(target.parent)
-    finally:
-        partial.unlink(missing_ok=True)
-    return done
+    return read_steadily(local_path(workspace), write)
 
 
 def _note(place: Workspace) -> str | None:
@@ -255,7 +247,7 @@ def _read_labels(group: Path) -> pa.Array:
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
-def _write_table(file: Path, answer: _Answer, format: str, note: str | None) -> int:
+def _write_table(file: BinaryIO, answer: _Answer, format: str, note: str | None) -> int:
     open_writer: Callable[..., Any] = pa.csv.CSVWriter if format == "csv" else pa.parquet.ParquetWriter
     facts = {name: answer.place.manifest[name] for name in RUN_FACTS} | ({"note": note} if note else {})
     rows, writer = 0, None
@@ -272,7 +264,7 @@ def _write_table(file: Path, answer: _Answer, format: str, note: str | None) -> 
     return rows
 
 
-def _write_npz(file: Path, answer: _Answer, note: str | None) -> int:
+def _write_npz(file: BinaryIO, answer: _Answer, note: str | None) -> int:
     whole: dict[str, np.ndarray] = {}
     start = 0
     # Text of fixed width, so that the file can be read without pickle. No label has more characters than bytes.
@@ -286,6 +278,5 @@ def _write_npz(file: Path, answer: _Answer, note: str | None) -> int:
         start += count
     if note:
         whole["note"] = np.array(note)
-    with open(file, "wb") as stream:
-        np.savez(stream, **whole)
+    np.savez(file, **whole)
     return start

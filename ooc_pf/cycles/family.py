@@ -31,7 +31,7 @@ from .search import NumbaOracle
 from .search_dask import ClusterOracle
 from .search_igraph import IgraphOracle
 from .settings import Settings
-from .stored import load_feasible, load_point, load_program, stored_weights
+from .stored import check_feasible, load_feasible, load_point, load_program, stored_weights
 
 # Options that every run has, as the manifest keeps them; of the seed only that it is there.
 STORED = {"tol": float, "oracle": str, "seed": object, "external": bool, "settings": dict, "weights": str | None}
@@ -263,7 +263,9 @@ class CycleFamily:
         return read_blocks(group / "rows", open_array(group, "y").shape[0])
 
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
-        make = self.program(workspace.manifest["problem"]["options"])
+        options = workspace.manifest["problem"]["options"]
+        check_feasible(workspace, complete=bool(options.get("base")))
+        make = self.program(options)
         return verify_cycles(
             workspace, make, oracle=oracle, workers=workers, memory=memory, check_answer=self.check_answer
         )

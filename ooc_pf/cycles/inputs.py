@@ -177,9 +177,23 @@ def load_edges(workspace: Workspace, pool: Pool) -> Edges:
     kinds = {"u": np.int32, "v": np.int32, "value": np.float64}
     u, v, value = (read_vector(workspace.edges, field, pool, kind) for field, kind in kinds.items())
     sound = len(u) == len(v) == len(value) == edges and count_labels(workspace.edges) == nodes
+    signed = workspace.manifest["graph"]["kind"] == "signed"
     if sound:
         for a, b, w in spans(u, v, value):
             sound = sound and bool(np.all((a >= 0) & (a < b) & (b < nodes)) and np.isfinite(w).all())
-    if not sound:
+            sound = sound and not (signed and (w == 0.0).any())
+    if not sound or not _are_different(u, v):
         raise WorkspaceError(f"{workspace.edges} does not hold the edges it should; convert them again")
     return Edges(u, v, value, nodes, lambda x: x)
+
+
+def _are_different(u: Vector, v: Vector) -> bool:
+    """Whether no edge is listed twice; of edges that are not in order and too many for memory that is not looked at."""
+    before, ordered = -1, True
+    for a, b in spans(u, v):
+        pair = (a.astype(np.int64) << 32) | b
+        ordered = ordered and (not len(pair) or (pair[0] > before and bool((pair[1:] > pair[:-1]).all())))
+        before = int(pair[-1]) if len(pair) else before
+    if ordered or u.whole is None:
+        return True
+    return len(np.unique((u.whole.astype(np.int64) << 32) | v.whole)) == len(u)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import WorkspaceError
-from ..storage.arrays import read_array
+from ..storage.arrays import open_array, read_array
 from ..storage.vectors import Pool, Vector, check_vector, read_vector
 from ..storage.workspace import Workspace
 from .graph import Graph
@@ -37,6 +37,14 @@ def load_feasible(program: CycleProgram, group: Path, pool: Pool) -> Vector:
     x = read_vector(group, "x", pool)
     check_vector(group, "x", x, max(x.size, program.size) if program.pairs else program.size)
     return x
+
+
+def check_feasible(workspace: Workspace, *, complete: bool) -> None:
+    """Refuse a feasible point without a number for every edge; of a complete graph it may have more."""
+    group, edges = workspace.feasible, workspace.manifest["graph"]["edges"]
+    found = edges if group is None else open_array(group, "x", np.float64).shape[0]
+    if found < edges or (found > edges and not complete):
+        raise WorkspaceError(f"{group}: x is damaged: it has {found} numbers for {edges} edges")
 
 
 def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> CyclePoint:

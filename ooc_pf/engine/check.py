@@ -48,14 +48,14 @@ def check_history(workspace: Workspace, *, answers: bool) -> None:
     if not history:
         return
     counted = [record.get("iteration") for record in history]
-    whole = counted == list(range(1, manifest["iteration"] + 1))
+    whole = len(counted) == manifest["iteration"] and counted == list(range(1, len(counted) + 1))
     require(workspace, whole, f"history.jsonl has not one record for each of {manifest['iteration']} iterations")
     agree(workspace, history[-1].get("kept"), manifest["n_active"], "rows remembered")
     certified = [record for record in history if "violation" in record]
     claimed = manifest["certificate"]
     require(workspace, bool(certified) == (claimed is not None), "the certificate is not that of the history")
     for name in ("objective", "violation", "scale", "feasible") if claimed else ():
-        same = claimed[name] == certified[-1][name] or claimed[name] is None
+        same = claimed.get(name) == certified[-1].get(name) or claimed.get(name) is None
         require(workspace, same, f"the {name} of the certificate is not that of the history")
 
 
@@ -74,7 +74,7 @@ def check_certificate(workspace: Workspace, *, violation: float | None, scale: f
     if claimed is not None and "worth" not in claimed:
         return  # of a release that judged by other sizes
     if claimed is not None:
-        agree(workspace, scale, claimed["scale"], "size of the numbers")
+        agree(workspace, scale, claimed.get("scale"), "size of the numbers")
         agree(workspace, worth, claimed["worth"], "size of the objective")
         if claimed["violation"] is not None and violation is not None:
             near = abs(violation - claimed["violation"]) <= TOLERANCE * max(scale, claimed["violation"])

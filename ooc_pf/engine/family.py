@@ -1,5 +1,6 @@
 """What the life of a run asks of a kind of problem."""
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -7,9 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..storage.memory import Budget
-from ..storage.records import require
+from ..storage.records import read_record, require
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
+from .certificate import Certificate
 from .limits import Limits
 from .monitor import Monitor
 from .problem import FeasiblePoint, Plan, Problem, State, Store
@@ -243,4 +245,17 @@ def check_family(family: Family, workspace: Workspace) -> None:
     fits = holds_run_of(family, workspace) and kind == family.kind and answers == (family.finish is not None)
     found = f"a run of {name!r} on a graph of kind {kind!r} {'with' if answers else 'without'} an answer of its own"
     require(fits, workspace.record, found)
+    unknown = [name for name in workspace.manifest.get("facts", ()) if name not in family.fields]
+    require(not (workspace.answer and unknown), workspace.record, f"{name!r} makes no {', '.join(unknown)}")
+    for entry in ("certificate", "closing"):
+        stored_certificate(workspace, entry)
     family.check_held(workspace)
+
+
+def stored_certificate(workspace: Workspace, name: str) -> Certificate | None:
+    """The certificate in an entry of the manifest, if there is one."""
+    stored = workspace.manifest[name]
+    if stored is None:
+        return None
+    values = {name: math.inf if value is None else value for name, value in stored.items()}
+    return read_record(Certificate, values, workspace.record, name)

@@ -9,12 +9,11 @@ import numpy as np
 
 from ..errors import WorkspaceError
 from ..storage.arrays import read_array, read_labels
-from ..storage.files import flush, remove
-from ..storage.records import read_record
+from ..storage.files import remove
 from ..storage.vectors import Vector, write_vector
 from ..storage.workspace import Workspace
 from .certificate import Certificate, relative_gap
-from .family import Data, Family, Given, Options, Session
+from .family import Data, Family, Given, Options, Session, stored_certificate
 from .problem import FeasiblePoint, Problem, State
 from .result import Result
 
@@ -130,22 +129,24 @@ class OnDisk:
         store = self.family.new_store(program, self.session.budget, pool)
         group = workspace.feasible
         self._written = None if group is None else self.family.load_feasible(program, group, pool)
+        rows = self.family.load_rows(store, point, workspace.generation / "rows")
+        workspace.check_groups()
         return State(
             point=point,
-            rows=self.family.load_rows(store, point, workspace.generation / "rows"),
+            rows=rows,
             plan=self.family.load_plan(workspace),
             pool=pool,
             iteration=manifest["iteration"],
             feasible=self._written,
             objective=math.inf if manifest["objective"] is None else manifest["objective"],
-            certificate=_stored_certificate(workspace, "certificate"),
+            certificate=stored_certificate(workspace, "certificate"),
         )
 
     def _commit_start(self, program: Any, problem: AnyProblem) -> None:
         """Write the first generation."""
         state = first_state(self.family, program, self.options, self.session)
-        flush(self.workspace.graph)
         self.workspace.commit(
+            new_graph=True,
             write_generation=lambda group: self.family.write(group, state),
             problem=self._wanted(self.options),
             status="running",
@@ -254,19 +255,10 @@ def _plain(certificate: Certificate | None) -> dict[str, Any] | None:
     return {name: value if math.isfinite(value) else None for name, value in asdict(certificate).items()}
 
 
-def _stored_certificate(workspace: Workspace, name: str) -> Certificate | None:
-    """The certificate in an entry of the manifest, if there is one."""
-    stored = workspace.manifest[name]
-    if stored is None:
-        return None
-    values = {name: math.inf if value is None else value for name, value in stored.items()}
-    return read_record(Certificate, values, workspace.record, name)
-
-
 def open_result(family: Family, workspace: Workspace) -> Result:
     """What the workspace has to show so far; x and labels of a graph laid out for disk are read when asked for."""
     manifest, outcome = workspace.manifest, workspace.outcome
-    checked = _stored_certificate(workspace, "closing") or _stored_certificate(workspace, "certificate")
+    checked = stored_certificate(workspace, "closing") or stored_certificate(workspace, "certificate")
     violation = checked.violation if checked else math.inf
     made = {**family.fields, **(manifest["facts"] if workspace.answer else {}), **family.measured(violation)}
     if (outcome / "labels").exists():

@@ -76,7 +76,11 @@ def open_array(group: Path, name: str, dtype: Any = None) -> zarr.Array:
     if not owned or not check_own(place / METADATA, directory=False):
         raise WorkspaceError(f"{place}: array missing or damaged, there is no {METADATA}")
     check_own(place / "c", directory=True)
-    kind = _checked_kind(parse_json((place / METADATA).read_bytes(), place / METADATA), place)
+    try:
+        metadata = (place / METADATA).read_bytes()
+    except FileNotFoundError:
+        raise WorkspaceError(f"{place}: array missing, it was removed meanwhile") from None
+    kind = _checked_kind(parse_json(metadata, place / METADATA), place)
     if dtype is not None and np.dtype(dtype).name != kind:
         raise WorkspaceError(f"{place} is damaged: it holds {kind}, expected {np.dtype(dtype).name}")
     try:
@@ -137,14 +141,21 @@ def read_array(group: Path, name: str, start: int = 0, stop: int | None = None, 
 def _read(array: zarr.Array, place: Path, start: int, stop: int | None) -> np.ndarray:
     length, chunk = array.shape[0], array.chunks[0]
     stop = length if stop is None else min(stop, length)
-    for number in range(start // chunk, -(-stop // chunk)):
-        # The library takes a chunk without a file for zeros.
-        if not check_own(place / "c" / str(number), directory=False):
-            raise WorkspaceError(f"{place}: chunk {number} is missing, the array is damaged")
+    chunks = range(start // chunk, -(-stop // chunk))
+    _require_chunks(place, chunks)
     try:
-        return np.asarray(array[start:stop])
+        values = np.asarray(array[start:stop])
     except Exception as error:
         raise WorkspaceError(f"{place}: cannot be read, the file is damaged ({error})") from error
+    _require_chunks(place, chunks)  # a running solve may have removed them meanwhile
+    return values
+
+
+def _require_chunks(place: Path, chunks: range) -> None:
+    """Refuse an array that lacks some of its chunks: the library takes one without a file for zeros."""
+    for number in chunks:
+        if not check_own(place / "c" / str(number), directory=False):
+            raise WorkspaceError(f"{place}: chunk {number} is missing, the array is damaged")
 
 
 def read_parts(group: Path, name: str, dtype: Any = None) -> Iterator[np.ndarray]:
@@ -248,6 +259,27 @@ def read_labels(group: Path) -> np.ndarray:
         return np.array([text[a:b].decode() for a, b in zip(starts, ends, strict=True)], dtype=object)
     except UnicodeDecodeError as error:
         raise WorkspaceError(f"{group}: the labels are damaged ({error}); convert the edges again") from error
+
+
+def digest_group(group: Path) -> str:
+    """A fingerprint of all arrays of a group, from their metadata and the checksums of their chunks: quick to take."""
+    total = hashlib.blake2b(digest_size=16)
+    for folder, folders, files in os.walk(group):
+        folders.sort()
+        of_array = METADATA if "c" in folders else None
+        for name in sorted(files):
+            path = Path(folder, name)
+            if name != of_array and path.parent.name != "c":
+                continue
+            check_own(path, directory=False)
+            try:
+                with open(path, "rb") as file:
+                    size = file.seek(0, os.SEEK_END)
+                    file.seek(0 if name == METADATA else max(0, size - CHECKSUM))
+                    total.update(f"{path.relative_to(group).as_posix()} {size} ".encode() + file.read())
+            except FileNotFoundError:
+                raise WorkspaceError(f"{path} was removed meanwhile") from None
+    return total.hexdigest()
 
 
 def digest(*arrays: np.ndarray) -> str:

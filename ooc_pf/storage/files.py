@@ -5,6 +5,7 @@ exclusively: a file, or a link, that happens to have the name is removed, never 
 """
 
 import contextlib
+import fcntl
 import os
 import shutil
 import stat
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import WorkspaceError
+from ..errors import WorkspaceBusyError, WorkspaceError
 
 
 def flush(directory: Path) -> None:
@@ -37,13 +38,13 @@ def _sync(path: str | Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory with its parents, where they are missing; their names are on the disk when this returns."""
+    """Make a new directory, and its parents where they are missing; their names are on the disk when this returns."""
     path = Path(path)
-    missing = [path] if not path.is_dir() else []
-    missing += [parent for parent in path.parents if not parent.is_dir()]
-    for each in reversed(missing):
-        os.mkdir(each)
-        flush_directory(each.parent)
+    for parent in reversed([each for each in path.parents if not each.is_dir()]):
+        parent.mkdir(exist_ok=True)
+        flush_directory(parent.parent)
+    os.mkdir(path)
+    flush_directory(path.parent)
 
 
 def new_file(path: Path) -> BinaryIO:
@@ -59,13 +60,32 @@ def new_file(path: Path) -> BinaryIO:
         raise WorkspaceError(f"{path} is a directory, where a file is to be; remove it") from None
 
 
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a file for writing at its end, a new one if there is none; a link is not followed."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    try:
+        return os.fdopen(os.open(path, flags, 0o666), "ab")
+    except FileNotFoundError:
+        raise gone(Path(path).parent) from None
+
+
+def take_lock(file: BinaryIO, place: Path) -> None:
+    """Lock an open file that belongs to ``place``; the system drops the lock when the file is closed, or we die."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise WorkspaceBusyError(
+            f"{place} is in use by another process; wait for it or stop it, then try again"
+        ) from None
+
+
 def gone(directory: Path) -> WorkspaceError:
     """What to say where a directory that was there is not."""
     return WorkspaceError(f"{directory} was moved or removed while it was being worked on; bring it back, then go on")
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, mark: str = ".new") -> Iterator[BinaryIO]:
     """A new file that takes the name ``path`` when it is complete.
 
     A reader, and a power cut, sees the old content or the new and nothing between. After an error the old one stays.
@@ -74,6 +94,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     ----------
     path : Path
         Of a file that is there already, or not. A link is replaced, not followed.
+    mark : str
+        What the name ends with until then.
 
     Yields
     ------
@@ -81,7 +103,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         Open for writing bytes.
     """
     path = Path(path)
-    fresh = path.with_name(path.name + ".new")
+    fresh = path.with_name(path.name + mark)
     try:
         with new_file(fresh) as file:
             yield file

@@ -1,5 +1,7 @@
 """What a workspace says about itself: the manifest and the history, read and checked before anyone relies on them."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,14 @@ def _upgrade_from_1(manifest: dict[str, Any]) -> None:
     manifest["version"] = 2
 
 
+def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
+    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
+    total.update(history)
+    return {**rest, "seal": total.hexdigest()}
+
+
 def _check(manifest: dict[str, Any], file: Path) -> None:
     missing = {*ENTRIES, *COUNTS} - manifest.keys()
     if missing:
@@ -87,9 +97,18 @@ def _check(manifest: dict[str, Any], file: Path) -> None:
     for field in ("nodes", "edges"):
         if not 0 <= graph[field] <= MOST:
             raise WorkspaceError(f"{file} is damaged: graph.{field} is {graph[field]}")
+    if "digests" in manifest:
+        _check_digests(manifest["digests"], file)
     if problem is not None:
         check_fields(problem, PROBLEM_ENTRIES, file, "problem.")
         _check_run(manifest, file)
+
+
+def _check_digests(digests: Any, file: Path) -> None:
+    """Fingerprints of the groups of one generation, which older releases do not keep."""
+    check_fields({"digests": digests}, {"digests": dict}, file)
+    check_fields(digests, {"generation": int, "groups": dict}, file, "digests.")
+    check_fields(digests["groups"], dict.fromkeys(digests["groups"], str), file, "digests.groups.")
 
 
 def _check_run(manifest: dict[str, Any], file: Path) -> None:
@@ -104,7 +123,7 @@ def _check_run(manifest: dict[str, Any], file: Path) -> None:
         check_fields(manifest, {"objective": NUMBER}, file)
     if manifest["answer"]:
         check_fields(manifest, {"facts": dict}, file)
-        check_fields(manifest["facts"], dict.fromkeys(manifest["facts"], NUMBER | str | bool | None), file, "facts.")
+        check_fields(manifest["facts"], dict.fromkeys(manifest["facts"], NUMBER | bool | None), file, "facts.")
 
 
 def read_history(file: Path, size: int) -> list[dict[str, Any]]:

@@ -49,6 +49,8 @@ def _check_depth(value: Any, finite: bool) -> None:
     for _ in range(DEEPEST):
         if finite and any(isinstance(each, float) and not math.isfinite(each) for each in level):
             raise ValueError("a number is too large")
+        for text in (each for each in level if isinstance(each, str)):
+            text.encode()  # half a character of two can be written in JSON, and nowhere else
         level = [part for each in level for part in _parts(each)]
         if not level:
             return
@@ -56,7 +58,7 @@ def _check_depth(value: Any, finite: bool) -> None:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def fits(value: Any, kind: Any) -> bool:

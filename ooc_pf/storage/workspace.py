@@ -15,20 +15,28 @@ and becomes the truth when the manifest is replaced. A crash therefore loses the
 """
 
 import contextlib
-import fcntl
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from ..errors import WorkspaceBusyError, WorkspaceError
-from .arrays import make_group, write_array, write_labels
-from .files import check_own, flush, flush_directory, gone, make_directory, remove, replace_file
+from .arrays import digest_group, make_group, write_array, write_labels
+from .files import (
+    check_own,
+    flush,
+    flush_directory,
+    gone,
+    make_directory,
+    open_to_append,
+    remove,
+    replace_file,
+    take_lock,
+)
 from .manifest import (
     EDGES,
     FORMAT,
@@ -41,6 +49,7 @@ from .manifest import (
     VERSION,
     read_history,
     read_manifest,
+    sealed,
 )
 from .objectstore import Mirror, is_url, local_copy
 
@@ -60,13 +69,16 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
     if check_own(partial, directory=True):
         # What a killed process left may go; what a living one works on may not.
         if check_own(partial / LOCK, directory=False):
-            with _open_lock(partial) as file:
-                _take_lock(file, partial)
+            with open_to_append(partial / LOCK) as file:
+                take_lock(file, partial)
         remove(partial)
-    make_directory(partial)
     try:
-        with _open_lock(partial) as file:
-            _take_lock(file, partial)
+        make_directory(partial)
+    except FileExistsError:
+        raise WorkspaceBusyError(f"{partial} is being made by another process at this moment; wait for it") from None
+    try:
+        with open_to_append(partial / LOCK) as file:
+            take_lock(file, partial)
             yield partial
             flush(partial)
             os.rename(partial, final)
@@ -76,28 +88,6 @@ def building(path: str | os.PathLike) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-
-
-def _open_lock(directory: Path) -> BinaryIO:
-    """The file that whoever writes holds locked; a link in its place is refused."""
-    return _open_to_append(directory / LOCK)
-
-
-def _open_to_append(path: Path) -> BinaryIO:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-    try:
-        return os.fdopen(os.open(path, flags, 0o666), "ab")
-    except FileNotFoundError:
-        raise gone(path.parent) from None
-
-
-def _take_lock(file: BinaryIO, place: Path) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise WorkspaceBusyError(
-            f"{place} is in use by another process; wait for it or stop it, then try again"
-        ) from None
 
 
 # -- the workspace --------------------------------------------------------------------------------------------------
@@ -114,6 +104,7 @@ def create_manifest(directory: Path, *, kind: str, nodes: int, edges: int, sourc
         "iteration": 0,
         "status": "converted",
         "history_bytes": 0,
+        "digests": {"generation": 0, "groups": {EDGES: digest_group(directory / EDGES)}},
     }
     replace_file(directory / MANIFEST, json.dumps(manifest, indent=1))
 
@@ -136,14 +127,6 @@ def create_workspace(
         write_array(group, "value", np.asarray(value, np.float64))
         write_labels(group, labels)
         create_manifest(directory, kind=kind, nodes=len(labels), edges=len(u), source=source)
-
-
-def sealed(manifest: dict[str, Any], history: bytes) -> dict[str, Any]:
-    """The manifest with a fingerprint of all that it says and of the history, for `verify` to compare."""
-    rest = {name: value for name, value in manifest.items() if name != "seal"}
-    total = hashlib.blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=16)
-    total.update(history)
-    return {**rest, "seal": total.hexdigest()}
 
 
 def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -> Any:
@@ -245,11 +228,12 @@ class Workspace:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the workspace for writing; a second process is refused. The system drops the lock if we die."""
-        with _open_lock(self.path) as file:
-            _take_lock(file, self.path)
+        with open_to_append(self.path / LOCK) as file:
+            take_lock(file, self.path)
             self._held = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+            writing = self._mirror.writing() if self._mirror is not None else contextlib.nullcontext()
             try:
-                with self._mirror.writing() if self._mirror is not None else contextlib.nullcontext():
+                with writing:
                     self.manifest = self._read_manifest()
                     yield
             finally:
@@ -274,36 +258,69 @@ class Workspace:
         write_generation: Callable[[Path], None] | None = None,
         write_feasible: Callable[[Path], None] | None = None,
         write_answer: Callable[[Path], None] | None = None,
+        new_graph: bool = False,
         **changes: Any,
     ) -> None:
         """Write what is new beside the old, then make it the truth in one step.
 
         ``write_generation`` fills the directory of the next generation, ``write_feasible`` that of a new best feasible
         point, ``write_answer`` that of what the problem made of it; ``record`` is a line of history; ``changes`` are
-        entries of the manifest.
+        entries of the manifest. ``new_graph`` says that the graph was written.
         """
         self.check_place()
-        if write_generation is not None:
-            changes["generation"] = self._write_next("generation", write_generation)
-        if write_feasible is not None:
-            changes["feasible"] = self._write_next("feasible", write_feasible)
-        if write_answer is not None:
-            changes["answer"] = self._write_next("answer", write_answer)
+        digests = self._digests()
+        if new_graph:
+            flush(self.graph)
+            digests[GRAPH] = digest_group(self.graph)
+        writers = {"generation": write_generation, "feasible": write_feasible, "answer": write_answer}
+        for entry, write in writers.items():
+            if write is not None:
+                fresh = self._write_next(entry, write)
+                changes[entry] = self.manifest[entry] + 1
+                digests[self._name_of(fresh)] = digest_group(fresh)
+        changes["digests"] = {"generation": {**self.manifest, **changes}["generation"], "groups": digests}
         self._publish(record, **changes)
         for entry in NUMBERED:
             self._drop_stale(entry)
         if self._mirror is not None:
             self._mirror.push()
 
-    def _write_next(self, entry: str, write: Callable[[Path], None]) -> int:
-        number = self.manifest[entry] + 1
-        fresh = self._numbered(entry, number)
+    def _name_of(self, group: Path) -> str:
+        return group.relative_to(self.path).as_posix()
+
+    def _groups(self) -> list[Path]:
+        """The groups that count."""
+        numbered = [self._numbered(entry, self.manifest[entry]) for entry in NUMBERED if self.manifest[entry]]
+        return [self.edges, *((self.graph, *numbered) if self.manifest["problem"] else ())]
+
+    def _digests(self) -> dict[str, str]:
+        """The fingerprints of the groups that count, as far as they are known.
+
+        A release that knows none of them leaves those it found, which are then of another generation.
+        """
+        held = self.manifest.get("digests", {"generation": None, "groups": {}})
+        known = {self._name_of(group) for group in self._groups()}
+        if held["generation"] != self.manifest["generation"]:
+            known = {EDGES}
+        return {name: digest for name, digest in held["groups"].items() if name in known}
+
+    def check_groups(self) -> None:
+        """Refuse groups that are not those that were committed: changed, or exchanged for others, since."""
+        known = self._digests()
+        for group in self._groups():
+            name = self._name_of(group)
+            if name in known and digest_group(group) != known[name]:
+                ways = "convert the edges again" if name == EDGES else "`ooc-pf solve --restart` starts again"
+                raise WorkspaceError(f"{group} is damaged: its arrays are not those that were committed; {ways}")
+
+    def _write_next(self, entry: str, write: Callable[[Path], None]) -> Path:
+        fresh = self._numbered(entry, self.manifest[entry] + 1)
         self._make_folder(fresh.parent)
         remove(fresh)
         make_group(fresh)
         write(fresh)
         flush(fresh)
-        return number
+        return fresh
 
     def _make_folder(self, folder: Path) -> None:
         """Make a directory of the workspace; its name is on the disk when this returns."""
@@ -327,7 +344,14 @@ class Workspace:
         if record is not None:
             changes["history_bytes"] = self._append_history(record)
         manifest = sealed({**self.manifest, **changes}, self._history_bytes(changes))
-        replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
+        try:
+            text = json.dumps(manifest, indent=1, allow_nan=False)
+        except ValueError as error:
+            raise WorkspaceError(
+                f"{self.name}: the run came to numbers that are not finite ({error}); the workspace is as it was after "
+                "its last iteration. Rescale the values, or `ooc-pf verify` it if they are of ordinary size"
+            ) from error
+        replace_file(self.path / MANIFEST, text)
         self.manifest = manifest
 
     def _history_bytes(self, changes: dict[str, Any] | None = None) -> bytes:
@@ -344,7 +368,10 @@ class Workspace:
     def _append_history(self, record: dict[str, Any]) -> int:
         # Lines past history_bytes were written by a run that died before its commit: cut them off.
         is_new = not check_own(self.path / HISTORY, directory=False)
-        with _open_to_append(self.path / HISTORY) as file:
+        if not is_new and os.stat(self.path / HISTORY).st_nlink > 1:
+            # A copy made of hard links has the same file: leave it to that.
+            replace_file(self.path / HISTORY, self._history_bytes().decode())
+        with open_to_append(self.path / HISTORY) as file:
             file.truncate(min(self.manifest["history_bytes"], file.seek(0, os.SEEK_END)))
             file.seek(0, os.SEEK_END)
             file.write(json.dumps(record).encode() + b"\n")

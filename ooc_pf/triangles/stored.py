@@ -1,5 +1,8 @@
 """The table that a workspace holds, and its iterate."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 
 from ..errors import WorkspaceError
@@ -7,7 +10,7 @@ from ..storage.arrays import count_labels, open_array
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .build import build_program
-from .inputs import read_stored
+from .inputs import Stripes, read_stored
 from .program import TableIterate, TableProgram, Workers
 from .settings import ENGINE
 from .tiles import Tiling
@@ -47,10 +50,26 @@ def held_tiling(workspace: Workspace) -> Tiling:
 def load_program(workspace: Workspace, tiling: Tiling, pool: Pool, workers: Workers) -> TableProgram:
     """The program a workspace was prepared for."""
     extras = {
-        name: read_stored(workspace.graph, file, tiling) if (workspace.graph / file).exists() else None
+        name: _checked(workspace.graph, file, tiling) if (workspace.graph / file).exists() else None
         for name, file in FILES.items()
     }
-    return build_program(tiling, pool, read_stored(workspace.edges, "value", tiling), extras, workers)
+    return build_program(tiling, pool, _checked(workspace.edges, "value", tiling), extras, workers)
+
+
+SOUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "value": np.isfinite,
+    "weight": lambda weights: np.isfinite(weights) & (weights >= 0),  # zero left of the diagonal
+    "lower": lambda limits: ~np.isnan(limits),
+    "upper": lambda limits: ~np.isnan(limits),
+}
+
+
+def _checked(group: Path, name: str, tiling: Tiling) -> Stripes:
+    """The lines of a stored vector; refuses numbers that no caller may give."""
+    for stripe in read_stored(group, name, tiling):
+        if not SOUND[name](stripe).all():
+            raise WorkspaceError(f"{group / name} is damaged: it holds numbers that no table can have")
+        yield stripe
 
 
 def load_iterate(workspace: Workspace, program: TableProgram) -> TableIterate:

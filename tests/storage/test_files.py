@@ -43,6 +43,27 @@ def test_a_directory_in_the_place_of_a_temporary_file_is_named(stopped):
         pf.resume(stopped)
 
 
+def test_a_copy_made_of_hard_links_stays_as_it_was(stopped, small, tmp_path):
+    copy = tmp_path / "copy.pf"
+    shutil.copytree(stopped, copy, copy_function=os.link)
+    before = {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()}
+    assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(stopped))
+    pf.metric_nearness(stopped, tol=1e-3, restart=True)
+    assert {file: file.read_bytes() for file in copy.rglob("*") if file.is_file()} == before
+    assert pf.verify(copy)["status"] == "iteration_limit"
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+@pytest.mark.parametrize("end", ["csv", "parquet", "npz"])
+def test_an_export_is_not_written_through_a_link(solved, victim, tmp_path, link, end):
+    target = tmp_path / f"answer.{end}"
+    link(victim, tmp_path / f"answer.{end}.partial")
+    link(victim, target)
+    assert pf.export(solved, target) == 240
+    assert not target.is_symlink() and target.stat().st_size > 1000
+    assert not (tmp_path / f"answer.{end}.partial").exists()
+
+
 @pytest.mark.parametrize("name", ["lock", "history.jsonl", "manifest.json"])
 def test_files_of_a_workspace_are_not_links(stopped, victim, name):
     (stopped / name).unlink()

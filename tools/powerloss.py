@@ -1,0 +1,153 @@
+"""Cut the power at every file operation of small runs, as far as that can be simulated, and see that nothing is lost.
+
+python tools/powerloss.py [--cases nearness,table] [--every 1] [--seed 0]
+
+The operations of convert, solve and export are recorded. At each of them the files are rebuilt as a disk could have
+them after a power cut, see `disk`. Each rebuilt workspace must be absent, if its making had not ended, or verify; it
+must have every commit that had ended; and it must go on to the bits of the undisturbed run. Prints what was done and
+exits with 1 at the first thing that is not so.
+"""
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from disk import Cut, Disk, build, real_tree, recording
+from small import CASES, Case, bits
+
+import ooc_pf as pf
+from ooc_pf.storage.workspace import Workspace
+
+STATES = ("synced", "names", "data", "all", "random")
+
+
+@dataclass
+class Walk:
+    """One case, recorded, and what every power cut has to lead to."""
+
+    case: Case
+    disk: Disk
+    expected: tuple[Any, ...]
+    answer: bytes | None
+    seen: set[str] = field(default_factory=set)
+    cuts: int = 0
+
+    @classmethod
+    def record(cls, case: Case, folder: Path) -> "Walk":
+        """Run a case in ``folder`` and record it."""
+        folder.mkdir()
+        if case.edges is not None:
+            case.edges(folder / "edges.txt")
+        disk = Disk(folder)
+        with recording(disk):
+            case.start(folder)
+            result = case.run(folder)
+            if case.exports:
+                case.export(folder)
+                disk.mark({"exported": True})
+        found, there = Cut(disk.operations, "all").tree(disk.root), real_tree(folder)
+        differ = sorted(name for name in found.keys() | there.keys() if found.get(name) != there.get(name))
+        _require(not differ, f"{case.name}: the record is not complete, {differ[:3]} differ")
+        return cls(case, disk, bits(result), there.get("answer.csv"))
+
+    def check(self, cut: Cut, folder: Path) -> None:
+        """Rebuild the files after a power cut and go on from there."""
+        tree, what = cut.tree(self.disk.root), f"{self.case.name}, power cut at {cut.at}, {cut.state}"
+        self.cuts += 1
+        self._check_kept(tree, cut, what)
+        key = hashlib.sha256(repr(sorted(tree.items())).encode()).hexdigest()
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        place = folder / f"{self.case.name}{len(self.seen)}"
+        build(tree, place)
+        try:
+            if (place / "run.pf").exists() and Workspace(place / "run.pf").manifest["problem"] is not None:
+                pf.verify(place / "run.pf", oracle="numba", workers=1)
+            result = self.case.run(place)
+            pf.verify(place / "run.pf", oracle="numba", workers=1)
+            self.case.export(place)
+        except Exception as error:
+            raise AssertionError(f"{what}: {type(error).__name__}: {error}; see {place}") from error
+        _require(bits(result) == self.expected, f"{what}: it went on to other bits; see {place}")
+        strays = {entry.name for entry in place.iterdir()} - {"edges.txt", "run.pf", "answer.csv"}
+        _require(not strays, f"{what}: there is {strays}")
+        _remove(place)
+
+    def _check_kept(self, tree: dict[str, bytes | None], cut: Cut, what: str) -> None:
+        """What had ended must be there, and an answer complete or not at all."""
+        held, manifest = tree.get("run.pf/manifest.json"), {}
+        if "run.pf" in tree:
+            manifest = json.loads(held or "null") or {}
+            _require("generation" in manifest, f"{what}: a workspace without a manifest")
+        for operation, mark in self.disk.marks:
+            if operation > cut.at:
+                break
+            if "exported" in mark:
+                _require("answer.csv" in tree, f"{what}: the export is lost")
+            else:
+                kept = [manifest.get(name, -1) >= mark[name] for name in ("generation", "iteration")]
+                _require(all(kept), f"{what}: iteration {mark['iteration']} had been committed and is lost")
+        if "answer.csv" in tree:
+            _require(tree["answer.csv"] == self.answer, f"{what}: the export is not complete")
+
+
+def _require(holds: bool, problem: str) -> None:
+    if not holds:
+        raise AssertionError(problem)
+
+
+def _remove(place: Path) -> None:
+    for entry in place.iterdir():
+        if entry.is_dir():
+            _remove(entry)
+        else:
+            entry.unlink()
+    place.rmdir()
+
+
+def walk(
+    case: Case,
+    folder: Path,
+    *,
+    every: int = 1,
+    most: int | None = None,
+    seed: int = 0,
+    states: tuple[str, ...] = STATES,
+) -> dict[str, int]:
+    """Cut the power at every so manieth operation of a case, in each of the states.
+
+    With ``most``, at so many of them that are drawn, each in one of the states.
+    """
+    found, dice = Walk.record(case, folder / case.name), random.Random(f"{seed} {case.name}")
+    points: Sequence[int] = range(1, found.disk.operations + 1, every)
+    if most is not None:
+        points = sorted(dice.sample(points, min(most, len(points))))
+    for at in points:
+        for state in states if most is None else dice.sample(states, 1):
+            found.check(Cut(at, state, seed), folder)
+    return {"operations": found.disk.operations, "points": len(points), "cuts": found.cuts, "disks": len(found.seen)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    for name in args.cases.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            facts = walk(CASES[name], Path(folder), every=args.every, seed=args.seed)
+        print(f"{name}: " + ", ".join(f"{what} {count}" for what, count in facts.items()), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A problem of every family, as small as it can be and still take several iterations: for campaigns of many runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ooc_pf as pf
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run in a folder, from a file of edges or from arrays to an exported answer.
+
+    Attributes
+    ----------
+    name : str
+    solve : (workspace path, **limits) -> Result
+        Starts the run, or goes on with it.
+    edges : function or None
+        Writes the file of edges that `convert` reads, of a case that has one.
+    kind : str
+        Of that file.
+    """
+
+    name: str
+    solve: Callable[..., Any]
+    edges: Callable[[Path], None] | None = None
+    kind: str = "distance"
+
+    @property
+    def exports(self) -> bool:
+        """Whether there is a graph to export."""
+        return self.name not in ("rows", "sets")
+
+    def start(self, folder: Path) -> Path:
+        """Make the workspace in ``folder``, unless it is there; returns its path."""
+        run = folder / "run.pf"
+        if self.edges is not None and not run.exists():
+            self.edges(folder / "edges.txt")
+            pf.convert(folder / "edges.txt", run, kind=self.kind)
+        return run
+
+    def run(self, folder: Path, **limits: Any) -> Any:
+        """Go on to the end, or to the limits, from whatever there is in ``folder``."""
+        run = self.start(folder)
+        return self.solve(run, workers=1, **limits)
+
+    def export(self, folder: Path) -> None:
+        """Write the answer to a file."""
+        if self.exports:
+            pf.export(folder / "run.pf", folder / "answer.csv")
+
+
+def bits(result: Any) -> tuple[Any, ...]:
+    """All that an answer is."""
+    x = np.asarray(result.x)
+    if x.ndim == 2:  # a table, which a workspace has by pair
+        x = x[np.triu_indices(len(x), 1)]
+    duals = result.duals
+    held = sorted((int(key), np.asarray(value).tobytes()) for key, value in duals.items()) if isinstance(duals, dict) \
+        else (duals.rows.edges.tobytes(), duals.values.tobytes())  # fmt: skip
+    labels = getattr(result, "labels", None)
+    made = None if labels is None else (labels.tobytes(), result.cost)
+    return x.tobytes(), held, made, result.objective, result.lower_bound, result.n_iter, result.status
+
+
+# -- edges ------------------------------------------------------------------------------------------------------------
+
+
+def _pairs(seed: int, nodes: int, edges: int) -> tuple[np.random.Generator, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    u, v = np.triu_indices(nodes, 1)
+    pick = np.sort(rng.choice(len(u), edges, replace=False))
+    return rng, u[pick], v[pick]
+
+
+def _writer(seed: int, nodes: int, edges: int, draw: Callable[[np.random.Generator, int], np.ndarray]):
+    rng, u, v = _pairs(seed, nodes, edges)
+    lines = [f"n{a} n{b} {value:.6f}\n" for a, b, value in zip(u, v, draw(rng, edges), strict=True)]
+    return lambda path: path.write_text("".join(lines)) and None
+
+
+def _signs(rng: np.random.Generator, count: int) -> np.ndarray:
+    return rng.choice([-1.0, 1.0], count, p=[0.4, 0.6]) * rng.uniform(0.1, 1.0, count)
+
+
+def _on_graph(problem: str, **options: Any) -> Callable[..., Any]:
+    return lambda run, **limits: pf.solve(run, problem=problem, **options, **limits)
+
+
+# -- cases ------------------------------------------------------------------------------------------------------------
+
+
+def _cases() -> list[Case]:
+    distances = _writer(1, 16, 50, lambda rng, count: rng.random(count))
+    signed = _writer(2, 16, 60, _signs)
+    groups = _writer(3, 14, 30, lambda rng, count: rng.uniform(0.5, 1.5, count))
+    rng = np.random.default_rng(4)
+    upper = np.triu(rng.uniform(0.2, 3.0, (9, 9)), 1)
+    A, inside = rng.normal(size=(60, 6)), rng.uniform(0.2, 0.8, 6)
+    b, center = A @ inside + 0.3 * rng.random(60), rng.uniform(0.05, 0.95, 6)
+    balls = [pf.sets.ball(0.3 * a, 1.5) for a in rng.normal(size=(20, 4))]
+    near, far = pf.objectives.quadratic(center), pf.objectives.quadratic(3 * rng.normal(size=4))
+    return [
+        Case("nearness", _on_graph("nearness", tol=1e-6), distances),
+        Case("external", _on_graph("nearness", tol=1e-6, external=True), distances),
+        Case("clustering", _on_graph("clustering", tol=1e-4), signed, "signed"),
+        Case("complete", _on_graph("clustering", base=-0.4, tol=1e-3), groups, "signed"),
+        Case("linear", _on_graph("clustering", gamma=None, tol=1e-2), signed, "signed"),
+        Case("table", lambda run, **limits: pf.metric_nearness(upper + upper.T, tol=1e-8, workspace=run, **limits)),
+        Case(
+            "rows",
+            lambda run, **limits: pf.project_and_forget(near, (A, b), tol=1e-12, workspace=run, **limits),
+        ),
+        Case("sets", lambda run, **limits: pf.project_onto_sets(far, balls, tol=1e-8, workspace=run, **limits)),
+    ]
+
+
+CASES = {case.name: case for case in _cases()}
