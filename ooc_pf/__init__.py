@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
     from .problems.clustering import correlation_clustering
     from .problems.data import random_dissimilarities, wang_weights
+    from .problems.itml import ITML, ITML_Supervised
     from .problems.nearness import metric_nearness
     from .problems.project_and_forget import project_and_forget
     from .problems.project_onto_sets import project_onto_sets
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ITML",
     "BudgetError",
     "ClusterError",
+    "ITML_Supervised",
     "InputError",
     "LinearSVM",
     "Result",
@@ -54,6 +57,8 @@ __all__ = [
 _MODULES = {
     "BudgetError": ".errors",
     "ClusterError": ".errors",
+    "ITML": ".problems.itml",
+    "ITML_Supervised": ".problems.itml",
     "InputError": ".errors",
     "LinearSVM": ".problems.svm",
     "Result": ".engine.result",

@@ -18,6 +18,7 @@ ROOMS = [
     "general",
     "sets",
     "svm",
+    "itml",
     "problems",
     "workspaces",
     "commands",
@@ -32,7 +33,7 @@ ONLY_IN = {
     "fsspec": "storage.clients",
     "obstore": "storage.clients",
     "argparse": "commands.cli",
-    "sklearn": "problems.svm",
+    "sklearn": "problems",
 }
 
 

@@ -1,0 +1,157 @@
+"""Project and Forget for metric learning: projections in the LogDet divergence onto remembered pairs.
+
+The point is the matrix A = (I + sum sign dual vv')^-1. A projection is a rank-one update; the slack of a pair follows
+from its multiplier. A look at all pairs brings those that are violated and not yet remembered, and certifies.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..engine.certificate import Certificate
+from ..engine.monitor import Monitor
+from ..engine.problem import Pass, State, Swept, Turn
+from ..errors import BudgetError
+from ..kernels.itml import Terms, project_pairs
+from . import settings
+from .newton import Bound, Place, log_determinant
+from .pairs import Crew, Pairs, Source, squared_norms
+
+
+@dataclass(frozen=True)
+class PairPlan:
+    """There is one stage only."""
+
+    stage: str = "pairs"
+
+
+class PairStore:
+    """Remembered pairs with their multipliers.
+
+    Parameters
+    ----------
+    d : int
+    most : int or None
+        How many pairs fit the memory.
+    """
+
+    def __init__(self, d: int, most: int | None = None):
+        self.key = np.empty(0, np.int64)
+        self.pairs = Pairs(np.empty((0, d)), np.empty(0, np.int8))
+        self.dual = np.empty(0)
+        self._most = most
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def append(self, rows: Any) -> int:
+        key, pairs = rows
+        if self._most is not None and len(self) + len(key) > self._most:
+            raise BudgetError(
+                f"{len(self) + len(key):,} pairs are to be remembered and {self._most:,} fit memory=; allow more, or "
+                'use method="newton", which remembers none'
+            )
+        self.key = np.concatenate([self.key, key])
+        self.pairs = Pairs(*(np.concatenate(both) for both in zip(self.pairs, pairs, strict=True)))
+        self.dual = np.concatenate([self.dual, np.zeros(len(key))])
+        return len(key)
+
+    def forget(self) -> int:
+        keep = self.dual > 0.0
+        self.key, self.dual = self.key[keep], self.dual[keep]
+        self.pairs = Pairs(self.pairs.difference[keep], self.pairs.sign[keep])
+        return int(np.sum(~keep))
+
+    def blocks(self) -> Iterator[Any]:
+        yield self
+
+    def write(self, group: Path) -> None:
+        raise NotImplementedError("pairs are remembered in memory only")
+
+    def inverse(self) -> np.ndarray:
+        """I + sum sign dual vv'."""
+        v, sign = self.pairs
+        return np.eye(v.shape[1]) + (v * (sign * self.dual)[:, None]).T @ v
+
+    def conjugate(self, terms: Terms) -> float:
+        """Of the losses, at the multipliers."""
+        near, far = (self.dual[self.pairs.sign == kind] for kind in (1, -1))
+        return -terms.near * float(np.sum(np.log1p(-near * terms.upper / terms.near))) - terms.far * float(
+            np.sum(np.log1p(far * terms.lower / terms.far))
+        )
+
+
+PairState = State[np.ndarray, PairStore, PairPlan]
+
+
+@dataclass
+class PairSchedule:
+    """The steps of Algorithm 1 for pairs.
+
+    Attributes
+    ----------
+    place, best : Place and Bound, or None
+        What the last look saw, and the best bound of all looks.
+    """
+
+    source: Source
+    crew: Crew
+    monitor: Monitor
+    place: Place | None = None
+    best: float = 0.0
+
+    def find(self, state: PairState) -> Pass:
+        with self.monitor.timed("oracle"):
+            root = np.linalg.cholesky(0.5 * (state.point + state.point.T))
+            self.place = Place.at(root, self.source.look(root, self.crew))
+            seen = Bound(root.T @ root)
+            seen.raise_by(self.place)
+            self.best = max(self.best, seen.value, self.bound(state))
+            rows, worst = self._violated(state, root)
+        worth = float(len(root))
+        certificate = Certificate(self.place.value, min(self.best, self.place.value), 0.0, worth=worth)
+        return Pass(len(rows[0]), worst, rows, self.source.size, certificate)  # type: ignore[arg-type]
+
+    def _violated(self, state: PairState, root: np.ndarray) -> tuple[tuple[np.ndarray, Pairs], float]:
+        """Pairs beyond their bounds that are not remembered."""
+        upper, lower, *_ = self.source.terms
+        keys, parts, worst = [np.empty(0, np.int64)], [Pairs(np.empty((0, len(root))), np.empty(0, np.int8))], 0.0
+        for key, (difference, sign) in self.source.blocks():
+            p = squared_norms(difference @ root)
+            excess = np.where(sign > 0, p / upper - 1.0, 1.0 - p / lower)
+            excess[(p <= 0.0) | np.isin(key, state.rows.key, kind="sort")] = 0.0
+            there = np.flatnonzero(excess > 0.0)
+            worst = max(worst, float(excess.max(initial=0.0)))
+            keys.append(key[there])
+            parts.append(Pairs(difference[there], sign[there]))
+        return (np.concatenate(keys), Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))), worst
+
+    def sweep(self, state: PairState, found: Pass) -> Swept:
+        rows, largest, changed = state.rows, np.inf, 0
+        sweeps = 0
+        while sweeps < settings.SWEEPS and largest > 0.0 and not self.monitor.stop[0]:
+            moved, largest = project_pairs(state.point, *rows.pairs, rows.dual, self.source.terms, self.monitor.stop)
+            changed, sweeps = changed + moved, sweeps + 1
+        # The matrix anew from the multipliers, against rounding.
+        inverse = np.linalg.inv(np.linalg.cholesky(rows.inverse()))
+        state.point = inverse.T @ inverse
+        return Swept(sweeps, changed, residual=float(largest))
+
+    def forget(self, state: PairState) -> int:
+        return state.rows.forget()
+
+    def bound(self, state: PairState) -> float:
+        own = log_determinant(np.linalg.cholesky(state.rows.inverse())) - state.rows.conjugate(self.source.terms)
+        return max(own, self.best)
+
+    def plan(self, state: PairState, turn: Turn) -> PairPlan:
+        return state.plan
+
+    def verdict(self, state: PairState) -> str | None:
+        return None
+
+    def close(self, state: PairState, status: str) -> Certificate | None:
+        return state.certificate
