@@ -313,10 +313,3 @@ def compare(client: Client, name: str, version: Version | None) -> None:
 def plainly(path: str, flags: int) -> int:
     """Opener of a file that must not be a symbolic link."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-
-
-def exclusively(path: str, flags: int) -> int:
-    """Opener of a file that nobody else has made: what a killed process left is removed first, never followed."""
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    return plainly(path, flags | os.O_EXCL)

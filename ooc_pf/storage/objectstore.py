@@ -33,10 +33,11 @@ from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
 from ..errors import WorkspaceBusyError, WorkspaceError
-from .clients import Missing, Refused, Version, connect, exclusively, plainly
+from .clients import Missing, Refused, Version, connect, plainly
+from .files import new_file
+from .manifest import MANIFEST
 from .store_manifest import (
     COMMITS,
-    MANIFEST,
     NEW,
     OURS,
     RECORD,
@@ -247,7 +248,7 @@ class Mirror:
                 raise WorkspaceError(f"{folder} is a symbolic link, the name {name!r} leads out; remove {self.path}")
             folder.mkdir(parents=folder == self.path, exist_ok=True)
         fresh = file.with_name(file.name + NEW)
-        with open(fresh, "wb", opener=exclusively) as out:
+        with new_file(fresh) as out:
             out.write(body)
         os.replace(fresh, file)
 

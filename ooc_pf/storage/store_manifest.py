@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..errors import WorkspaceError
+from .manifest import LOCK, MANIFEST, SCRATCH
+from .records import parse_json
 
-MANIFEST, RECORD, COMMITS, NEW = "manifest.json", "mirror.json", "commits", ".new"
-OURS = ("lock", "scratch", RECORD)  # of a working copy alone
+RECORD, COMMITS, NEW = "mirror.json", "commits", ".new"
+OURS = (LOCK, SCRATCH, RECORD)  # of a working copy alone
 STORE_VERSION = "store-1"  # programs that know plain stores only refuse it as a format version
 LINEAGE = 100  # commits that a manifest remembers
 
@@ -85,10 +87,7 @@ class StoreManifest:
 
 def read_manifest(body: bytes, url: str) -> StoreManifest:
     """Understand ``manifest.json`` of a store, or raise `WorkspaceError`."""
-    try:
-        content = json.loads(body)
-    except ValueError:
-        return StoreManifest(body)  # the workspace says what is wrong with it
+    content = parse_json(body, f"{url}/{MANIFEST}")
     version = content.get("version") if isinstance(content, dict) else None
     if not isinstance(version, str):
         return StoreManifest(body)

@@ -13,8 +13,9 @@ import ooc_pf as pf
 from ooc_pf.commands.cli import main
 from ooc_pf.storage import objectstore
 from ooc_pf.storage.clients import ObstoreClient, connect
+from ooc_pf.storage.manifest import MANIFEST
 from ooc_pf.storage.objectstore import local_copy
-from ooc_pf.storage.store_manifest import MANIFEST, check_names
+from ooc_pf.storage.store_manifest import check_names
 from tests.gallery import communities
 from tests.properties import assert_same_bits
 from tests.test_archive import ARCHIVE

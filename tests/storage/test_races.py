@@ -14,7 +14,7 @@ import pytest
 
 import ooc_pf as pf
 from ooc_pf.storage.clients import FileClient, connect
-from ooc_pf.storage.store_manifest import MANIFEST
+from ooc_pf.storage.manifest import MANIFEST
 from ooc_pf.storage.workspace import Workspace
 from tests.properties import assert_same_bits
 from tests.storage.s3_server import Faults

@@ -9,8 +9,8 @@ import pytest
 import ooc_pf as pf
 from ooc_pf.storage import clients, objectstore
 from ooc_pf.storage.clients import ObstoreClient, connect
+from ooc_pf.storage.manifest import MANIFEST
 from ooc_pf.storage.objectstore import Mirror
-from ooc_pf.storage.store_manifest import MANIFEST
 from ooc_pf.storage.workspace import Workspace
 from tests.properties import assert_same_bits
 from tests.storage.s3_server import Faults

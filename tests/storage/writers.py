@@ -5,7 +5,7 @@ import shutil
 import threading
 
 import ooc_pf as pf
-from ooc_pf.storage.store_manifest import MANIFEST
+from ooc_pf.storage.manifest import MANIFEST
 from ooc_pf.storage.workspace import Workspace
 
 ACCESS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
