@@ -4,6 +4,11 @@ import numpy as np
 from scipy import sparse
 
 
+def signs(y):
+    """1 for the second of two classes, -1 for the first."""
+    return np.where(y == np.unique(y)[1], 1.0, -1.0)
+
+
 def objective(X, sign, s, C, w, b=0.0):
     """1/2 |w|^2 + C/2 sum s max(0, 1 - sign (X w + b))^2."""
     slack = np.maximum(0.0, 1.0 - sign * (X @ w + b))
