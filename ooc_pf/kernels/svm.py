@@ -8,6 +8,8 @@ import numpy as np
 
 from ..kernels import kernel
 
+LEAST_PART = 1e-12  # of a step: the first point after 0 at which a line search knows the derivative
+
 
 @kernel
 def judge_rows(score, code, positive, weight, by_class, C, active, change, z):
@@ -44,7 +46,7 @@ def judge_rows(score, code, positive, weight, by_class, C, active, change, z):
 
 @kernel
 def add_breakpoints(before, after, code, positive, weight, by_class, C, constant, slope):
-    """Add a tile to the derivative of the loss along a step, known at equally spaced points of it.
+    """Add a tile to the derivative of the loss along a step, known at 0 and at points that grow by a factor up to 1.
 
     The slack of a row is a + t b at the part t of the step. While it is positive the row adds C s b (a + t b) to the
     derivative. ``constant`` and ``slope`` hold the differences of the two coefficients from one point to the next.
@@ -61,9 +63,9 @@ def add_breakpoints(before, after, code, positive, weight, by_class, C, constant
             continue
         first, last = 0, bins
         if a > 0.0 and a + b <= 0.0:
-            last = min(int(np.floor(-a / b * bins)), bins)
-        elif a <= 0.0:
-            first = min(int(np.ceil(-a / b * bins)), bins)
+            last = max(int(np.floor(bins * (1.0 - np.log(-a / b) / np.log(LEAST_PART)))), 0)
+        elif a < 0.0:
+            first = max(int(np.ceil(bins * (1.0 - np.log(-a / b) / np.log(LEAST_PART)))), 1)
         constant[first] += s * a * b
         constant[last + 1] -= s * a * b
         slope[first] += s * b * b

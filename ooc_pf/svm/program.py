@@ -14,6 +14,7 @@ from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve
 
 from ..errors import InputError
 from ..kernels.svm import (
+    LEAST_PART,
     add_breakpoints,
     gram_sparse,
     judge_rows,
@@ -371,7 +372,7 @@ def add_search(
 def best_part(base: np.ndarray, w: np.ndarray, border: bool, found: np.ndarray) -> float:
     """The part of the step from ``base`` to ``w`` at which the derivative of F is zero, between two of its points."""
     inner, step = base[: len(w) - border], (w - base)[: len(w) - border]
-    t = np.linspace(0.0, 1.0, settings.BINS + 1)
+    t = np.append(0.0, LEAST_PART ** (1.0 - np.arange(1, settings.BINS + 1) / settings.BINS))
     constant, slope = np.cumsum(found, axis=1)[:, :-1]
     derivative = float(inner @ step) + constant + t * (float(step @ step) + slope)
     if derivative[-1] <= 0.0:

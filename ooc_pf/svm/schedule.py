@@ -94,12 +94,15 @@ class SvmPlan:
         The sample; after the last one come all rows.
     least, since : float or None, int
         The least gap so far, and how many passes ago that was.
+    careful : bool
+        Whether steps are searched along before they are tried, since the last one went too far.
     verdict : str or None
         The status the run should end with.
     """
 
     stage: str
     level: int = 0
+    careful: bool = False
     least: float | None = None
     since: int = 0
     verdict: str | None = None
@@ -282,14 +285,14 @@ class SvmSchedule:
         assert isinstance(found, SvmPass)
         rest = SAMPLE if plan.level < len(self.levels) else NEWTON
         if plan.stage == SEARCH:
-            return replace(plan, stage=rest)
+            return replace(plan, stage=rest, careful=min(found.parts.values(), default=1.0) < 1.0)
         worst = found.worst
         falls = plan.least is None or worst < plan.least
         since = 0 if falls else plan.since + 1
         least = (worst if np.isfinite(worst) else None) if falls else plan.least
         plan = replace(plan, least=least, since=since)
         if "rejected" in turn.swept.more:
-            return replace(plan, stage=SEARCH)
+            return replace(plan, stage=SEARCH, careful=True)
         if plan.stage == SAMPLE:
             # The step just taken finds most of what is left; a sample is no better than that.
             calm = found.found + found.left <= settings.CALM * len(state.rows)
@@ -297,8 +300,9 @@ class SvmSchedule:
                 self._leave(state)
                 level = plan.level + 1
                 return SvmPlan(SAMPLE if level < len(self.levels) else NEWTON, level)
-            return plan
-        return replace(plan, verdict="stalled") if since >= settings.PATIENCE else plan
+        elif since >= settings.PATIENCE:
+            return replace(plan, verdict="stalled")
+        return replace(plan, stage=SEARCH) if plan.careful else plan
 
     def _leave(self, state: SvmState) -> None:
         """Go on to other rows from the present w: nothing is known of them."""

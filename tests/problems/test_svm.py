@@ -17,12 +17,10 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ooc_pf as pf
-from ooc_pf.kernels.svm import ascend_dense, ascend_sparse
 from ooc_pf.svm import settings as numbers
-from ooc_pf.svm.inputs import read_table
-from ooc_pf.svm.program import Program, add_search, best_part
 from tests.gallery import labelled_rows
 from tests.naive import svm as naive
+from tests.naive.svm import signs
 
 
 @pytest.fixture
@@ -35,10 +33,6 @@ def small_parts(monkeypatch):
     """Rows are cut into many parts and tiles, and even small tables are sampled."""
     monkeypatch.setattr(numbers, "PART_ENTRIES", 500)
     monkeypatch.setattr(numbers, "TILE_ENTRIES", 120)
-
-
-def signs(y):
-    return np.where(y == np.unique(y)[1], 1.0, -1.0)
 
 
 # -- scikit-learn's conventions ---------------------------------------------------------------------------------------
@@ -185,19 +179,6 @@ def test_a_step_that_goes_too_far_is_searched_along(rng, monkeypatch):
     assert long.status_ == "converged" and np.allclose(long.coef_, right.coef_, atol=1e-4)
 
 
-def test_the_line_search_is_exact(rng):
-    X, y = labelled_rows(rng, 200, 4)
-    table, s = read_table(X), rng.uniform(0.5, 1.5, 200)
-    program = Program(table, y.astype(np.int8), s, np.ones(2), (1,), 7.0, False)
-    for length in (0.1, 1.0, 10.0, 1000.0):
-        base = rng.normal(size=(1, 4))
-        gradient = base[0] - 7.0 * X.T @ (s * signs(y) * np.maximum(0.0, 1.0 - signs(y) * (X @ base[0])))
-        w, found = base - length * gradient / np.linalg.norm(gradient), np.zeros((1, 2, numbers.BINS + 2))
-        add_search(program, found, base, w, [0], 1.0, 0, X)
-        exact = naive.best_part(X, signs(y), s, 7.0, base[0], w[0] - base[0])
-        assert best_part(base[0], w[0], False, found[0]) == pytest.approx(exact, abs=1e-5)
-
-
 def test_many_features_are_solved_by_conjugate_gradients(rng, monkeypatch):
     X, y = labelled_rows(rng, 500, 12, classes=3)
     for form in (X, sparse.csr_array(X)):
@@ -330,25 +311,6 @@ def test_budgets(rng, tmp_path, small_parts):
 # -- the stochastic method --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("thin", [False, True])
-@pytest.mark.parametrize("border", [False, True])
-def test_projections_are_those_of_the_textbook(rng, thin, border):
-    X, y = labelled_rows(rng, 40, 7)
-    s, order = rng.uniform(0.5, 2.0, 40), rng.integers(0, 40, 200)
-    full = np.hstack((X, np.ones((40, 1)))) if border else X
-    w, late, z, twin = np.zeros(full.shape[1]), np.zeros(full.shape[1]), np.zeros(40), np.zeros(40)
-    iterates = naive.ascend(full, signs(y), s, 3.0, order, w, twin)
-    rest = order, y.astype(np.int8), 1, s, np.ones(2), 3.0, border, w, late, z, 0
-    if thin:
-        made = sparse.csr_array(X)
-        changed = ascend_sparse(made.indptr, made.indices, made.data, *rest)
-    else:
-        changed = ascend_dense(X, *rest)
-    assert 0 < changed <= 200
-    assert np.allclose(w, iterates[-1]) and np.allclose(z, twin)
-    assert np.allclose((200 * w - late) / 200, np.mean(iterates, axis=0))
-
-
 def test_the_stochastic_answer_is_the_mean_of_the_last_three_quarters(rng):
     X, y = labelled_rows(rng, 64, 3)
     model = pf.LinearSVM(method="stochastic", max_iter=2, random_state=5).fit(X, y)
@@ -377,63 +339,3 @@ def test_more_rows_by_partial_fit(rng):
         clone(model).partial_fit(X[:10], y[:10])
     with pytest.raises(AttributeError, match="partial_fit"):
         _ = exact.partial_fit
-
-
-# -- what is refused --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["newton", "stochastic", "project_and_forget"])
-@pytest.mark.parametrize("value, name", [(np.nan, "NaN"), (np.inf, "infinity")])
-@pytest.mark.parametrize("thin", [False, True])
-def test_numbers_that_are_none_are_found(rows, method, value, name, thin):
-    X, y = rows[0][:200].copy(), rows[1][:200]
-    X[150, 3] = value
-    with pytest.raises(pf.InputError, match=f"{name} at row 150, column 3"):
-        pf.LinearSVM(method=method).fit(sparse.csr_matrix(X) if thin else X, y)
-    with pytest.raises(pf.InputError, match=f"{name} at row 150, column 3"):
-        pf.LinearSVM().fit(np.nan_to_num(X, posinf=0.0), y).predict(X)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"C": 0.0}, "C must be a positive number, found 0.0"),
-        ({"C": "1"}, "C must be a positive number, found '1'"),
-        ({"method": "sgd"}, "method must be one of newton, stochastic, project_and_forget, found 'sgd'"),
-        ({"tol": 0.0}, "tol must be a positive number"),
-        ({"max_iter": -1}, "max_iter must be a whole number"),
-        ({"workers": 0}, "workers must be a positive whole number"),
-        ({"random_state": -1}, "seed must be a whole number"),
-        ({"class_weight": {2: 1.0}}, "class_weight has the class 2, which is not in y"),
-        ({"class_weight": {0: -1.0}}, "numbers from 0 on"),
-        ({"class_weight": "even"}, "found 'even'"),
-        ({"method": "stochastic", "workspace": "x.pf"}, "keeps no state"),
-        ({"memory": "lots"}, "is not a size"),
-    ],
-)
-def test_parameters_that_cannot_be_are_named(rows, options, message):
-    with pytest.raises(pf.InputError, match=message):
-        pf.LinearSVM(**options).fit(*rows)
-
-
-def test_rows_and_labels_that_cannot_be_are_named(rows):
-    X, y = rows
-    model = pf.LinearSVM()
-    weight = np.ones(900)
-    weight[7] = -1.0
-    for arguments, message in (
-        ((X, y[:-1]), "X has 900 rows and y 899 labels"),
-        ((X, np.zeros(900)), "found one class"),
-        ((X, y, weight), r"sample_weight\[7\] is -1.0"),
-        ((X, y, weight[:5]), r"900 in all, found shape \(5,\)"),
-        ((X, y, y == 0), "found one class"),
-        ((X, y, 0.0 * y), "zero everywhere"),
-        ((iter([X]), y), "can be read only once"),
-        (([X[:9], X[9:, :3]], y), "block 1 of X has 3 columns, those before it 7"),
-        (([X[:9], X[9]], y), "number 1 is"),
-        ((X, None), "the target y is None"),
-    ):
-        with pytest.raises(pf.InputError, match=message):
-            model.fit(*arguments)
-    with pytest.raises(pf.InputError, match="X has 3 features, but LinearSVM is expecting 7"):
-        model.fit(X, y).predict([X[:, :3]])

@@ -116,7 +116,7 @@ def fit_from_disk(folder: Path, memory: str) -> None:
         "resident MB before and at most": (before["VmRSS"], peak["VmRSS"]),
         "of its own MB before and at most": (before["RssAnon"], peak["RssAnon"]),
         "passes": round(model.n_passes_, 2),
-        "bytes read": f"{int(model.n_passes_ * X.nbytes):,}",
+        "bytes of rows gone through": f"{int(model.n_passes_ * X.nbytes):,}",
         "gap": model.gap_,
         "processor s": round(spent, 1),
         "s": round(seconds, 1),
