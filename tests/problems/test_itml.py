@@ -41,6 +41,7 @@ def naive_terms(model, d, sign):
     return upper, lower, half / max(np.sum(sign > 0), 1), half / max(np.sum(sign < 0), 1)
 
 
+@pytest.mark.long
 @parametrize_with_checks([pf.ITML_Supervised(), pf.ITML()])
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
