@@ -116,7 +116,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
     Notes
     -----
     X may be an array (float32 stays float32), a memory map, a zarr array, a scipy.sparse matrix, or a sequence or
-    iterable of blocks of rows. It is never copied as a whole. Beside a few blocks a fit holds two bytes a row, two
+    iterable of blocks of rows. It is never copied as a whole. Beside a few blocks a fit holds three bytes a row, two
     more for every class beyond two, and with up to a few thousand features a Hessian for each class. Beyond that
     Newton steps are found by conjugate gradients, which go through the rows once a step.
 
