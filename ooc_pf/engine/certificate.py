@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 NEGLIGIBLE = 1e-12  # rounding: bounds below this part of the worth of a problem count as zero
+EQUAL = 1e-15  # rounding: bounds that differ by less than this part of the worth are the same
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,11 @@ class Certificate:
 def relative_gap(upper: float, lower: float, worth: float = 0.0) -> float:
     """|upper - lower| / |lower|; the objective of a point that is not quite feasible may be below.
 
-    A lower bound that is negligible against ``worth`` counts as that small part of it. The gap is infinite where the
-    lower bound is zero and nothing else is known.
+    A lower bound that is negligible against ``worth`` counts as that small part of it, and bounds that differ by
+    rounding alone have no gap. It is infinite where the lower bound is zero and nothing else is known.
     """
     difference, size = abs(upper - lower), max(abs(lower), NEGLIGIBLE * worth)
-    if difference == 0.0:
+    if difference <= EQUAL * worth:
         return 0.0
     return difference / size if size > 0.0 else math.inf
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
@@ -12,6 +12,7 @@ from tests.properties import assert_certificate_holds, assert_is_metric
 
 
 @given(st.integers(0, 2**32 - 1))
+@example(1623588)  # an optimum so small that its bounds meet to rounding only
 @settings(max_examples=40, deadline=None)
 def test_agrees_with_an_interior_point_solver_on_all_cycles(seed):
     rng = np.random.default_rng(seed)
