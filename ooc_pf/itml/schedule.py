@@ -93,8 +93,10 @@ class PairSchedule:
 
     Attributes
     ----------
-    place, best : Place and Bound, or None
-        What the last look saw, and the best bound of all looks.
+    place : Place or None
+        What the last look saw.
+    best : float
+        The best lower bound of all looks.
     """
 
     source: Source
