@@ -36,6 +36,17 @@ class CyclePoint(Iterate):
             self.program = self.program.with_pairs(pairs)
             self.y = Vector.of(np.concatenate((self.y.whole, self.program.target.whole[self.y.size :])))
 
+    def stretch(self, first: CycleProgram, step: float) -> None:
+        """Give the proximal steps of a linear program another length; the duals stay.
+
+        ``first`` is the program as it was made.
+        """
+        before = self.program
+        centre = before.target.whole - before.step
+        self.program = first.stretched(step, Vector.of(centre + step))
+        load = (self.y.whole - before.target.whole) * (step / before.step)
+        self.y = Vector.of(self.program.target.whole + load)
+
     def recentre(self) -> None:
         """Take the next proximal step of a linear program from here; the duals stay."""
         before = self.program.target.whole

@@ -79,7 +79,8 @@ class CycleProgram:
         Of a complete graph.
     step : float or None
         Below zero: this stands for the linear program ``min cost @ x``, cost = -step / inverse, solved by proximal
-        steps; the quadratic program is that of one step, around the centre ``target - step``.
+        steps; the quadratic program is that of one step, around the centre ``target - step``. The larger -step, the
+        nearer it is to the linear one.
 
     Complete graphs and linear programs need their vectors whole.
     """
@@ -186,6 +187,14 @@ class CycleProgram:
         """The next proximal step of a linear program."""
         return replace(self, target=Vector.of(centre + self.step))
 
+    def stretched(self, step: float, target: Vector) -> "CycleProgram":
+        """A linear program with proximal steps of another length; call it on the program as it was made.
+
+        So the numbers depend on ``step`` alone, not on how it was reached.
+        """
+        inverse = Vector.of(self.inverse.whole * (step / self.step))
+        return replace(self, target=target, inverse=inverse, step=step, magnitude=max(1.0, -step))
+
     def value(self, x: Vector) -> float:
         """The objective."""
         if self.step is not None:
@@ -245,7 +254,9 @@ class CycleProgram:
     def changed(self) -> dict[str, Vector]:
         """What a run changes of the program, for a generation to hold: pairs with a variable, the target of a step."""
         found = {"pairs": Vector.of(self.pairs.unlisted.ravel())} if self.pairs else {}
-        return found | ({"target": self.target} if self.step is not None else {})
+        if self.step is None:
+            return found
+        return found | {"target": self.target, "step": Vector.of(np.array([self.step]))}
 
     def rebuild(self, duals: Iterable[tuple[RowBlock, np.ndarray]], out: Vector) -> None:
         """Write y into ``out`` from duals alone, blocks with a vector each: the invariant that every sweep keeps."""
@@ -269,8 +280,9 @@ def linear_bound(cost_and_load: Callable[[], Iterable[tuple[np.ndarray, np.ndarr
     """The best of ``s * sum z + sum min(0, cost - s * load)`` over s >= 0: a lower bound for ``min cost @ x``.
 
     It belongs to rows ``sum x >= 1`` with x between 0 and 1, as clusterings have. Scaled multipliers ``s z`` are
-    feasible for the dual up to what they exceed the cost by. The value is concave in s, every s gives a valid bound,
-    and halving comes close to the best one in a few dozen passes.
+    feasible for the dual up to what they exceed the cost by. Every s gives a valid bound. The value is concave and
+    piecewise linear in s, so that Kelley's cutting planes find the best one in a few passes: the next s is where the
+    tangents on both sides of the best one meet.
     """
 
     def value_and_slope(s: float) -> tuple[float, float]:
@@ -281,19 +293,26 @@ def linear_bound(cost_and_load: Callable[[], Iterable[tuple[np.ndarray, np.ndarr
             slope -= float(np.sum(load[over]))
         return value, slope
 
-    low, high = 0.0, 1.0
-    best = 0.0
-    while high < 1e300:
-        value, slope = value_and_slope(high)
+    # (s, value, slope) on the rising and on the falling side.
+    rising, falling = (0.0, 0.0, duals), None
+    best, s = 0.0, 1.0
+    for _ in range(settings.MOST_PLANES):
+        value, slope = value_and_slope(s)
         best = max(best, value)
-        if slope <= 0.0:
+        if slope > 0.0:
+            rising = (s, value, slope)
+        else:
+            falling = (s, value, slope)
+        if falling is None:
+            s = 2.0 * s
+            if not s < 1e300:
+                break
+            continue
+        (left, low, up), (right, high, down) = rising, falling
+        s = (high - low + up * left - down * right) / (up - down) if up > down else left
+        # No s is worth more than the tangents allow where they meet.
+        if not left < s < right or low + up * (s - left) - best <= settings.BEST_SCALE * abs(best):
             break
-        low, high = high, 2.0 * high
-    while high - low > settings.BEST_SCALE * high:
-        middle = 0.5 * (low + high)
-        value, slope = value_and_slope(middle)
-        best = max(best, value)
-        low, high = (middle, high) if slope > 0.0 else (low, middle)
     return best
 
 

@@ -42,11 +42,13 @@ class CyclePlan:
     worst : float
         The largest violation of the pass so far.
     began : float
-        The lower bound when the pass began.
+        The lower bound when the pass began; in a stage that has patience, when it last rose.
     last : float
         The largest violation of the pass before.
     cold : float
         Sources of a smaller expected violation are left alone in the stage "hot".
+    idle : int
+        Passes since the bound last rose, in a stage that has patience.
     """
 
     stage: str
@@ -55,6 +57,7 @@ class CyclePlan:
     began: float = 0.0
     last: float = 1.0
     cold: float = 0.0
+    idle: int = 0
 
 
 CycleState = State[CyclePoint, ConstraintStore, CyclePlan]
@@ -240,7 +243,8 @@ class CycleSchedule:
     def sweep(self, state: CycleState, found: CyclePass) -> Swept:
         iterate, stage = state.point, self.stage(state.plan)
         pairs = {"pairs": len(iterate.program.pairs.unlisted)} if iterate.program.pairs else {}
-        if stage.name != CERTIFY and not found.found:
+        # A proximal step is itself something to sweep for.
+        if stage.name != CERTIFY and not found.found and iterate.program.step is None:
             return Swept(more=pairs)
         tolerated = numbers.SETTLED_OF_TOLERANCE * self.tol * iterate.program.scale
         settled = max(numbers.SETTLED_OF_WORST * found.worst, tolerated)
@@ -249,8 +253,19 @@ class CycleSchedule:
             residual = sweep_round(iterate, state.rows, self.monitor.stop, self.threads, self.workers)
             sweeps += SWEEPS_EACH_ROUND
         if iterate.program.step is not None and not found.cut:
-            iterate.recentre()
+            self._step(state, stage)
         return Swept(sweeps, sweeps * len(state.rows), pairs, residual)
+
+    def _step(self, state: CycleState, stage: Stage) -> None:
+        """Go on with the proximal point method: make the steps longer while trees are young, else take one."""
+        settings, iterate = self.settings, state.point
+        gamma = -2.0 * iterate.program.step
+        if settings.rise is not None and stage.hops > 0:
+            return
+        if settings.rise is not None and stage.hops < 0 and gamma < settings.most_gamma:
+            iterate.stretch(self.program, iterate.program.step * settings.rise)
+        elif stage.hops >= 0 or state.iteration % (settings.every or 1) == 0:
+            iterate.recentre()
 
     def forget(self, state: CycleState) -> int:
         forgotten = state.rows.forget()
@@ -280,8 +295,21 @@ class CycleSchedule:
             cold = self.cold(worst)
             again = self.revisits and not len(hottest(state.point.heat, cold, 1))
             return CyclePlan(CERTIFY if again else self.names[-1], last=worst, cold=cold)
-        pays = worst > 0.0 and turn.after - began > stage.pays * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
-        return CyclePlan(stage.name if pays else self.names[self.names.index(stage.name) + 1], last=worst)
+        return self._next_pass(now, stage, turn, worst)
+
+    def _next_pass(self, now: CyclePlan, stage: Stage, turn: Turn, worst: float) -> CyclePlan:
+        """Repeat a stage while it pays."""
+        following = CyclePlan(self.names[self.names.index(stage.name) + 1], last=worst)
+        enough = stage.pays * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
+        if stage.hops >= 0 or self.settings.patience is None:
+            began = turn.before if now.wave == 0 else now.began
+            pays = worst > 0.0 and turn.after - began > enough
+            return CyclePlan(stage.name, last=worst) if pays else following
+        if turn.after - now.began > enough:
+            return replace(now, last=worst, began=turn.after, idle=0)
+        if now.idle + 1 < self.settings.patience:
+            return replace(now, last=worst, idle=now.idle + 1)
+        return following
 
     def _pass_goes_on(self, state: CycleState, stage: Stage) -> bool:
         """Whether there is another wave."""

@@ -56,6 +56,13 @@ class Settings:
         Trees in a pass, and how much each arc of a path counts beside its length.
     share, calm : float or None
         A source is left alone when its expected violation is below this share of the worst, or of the tolerance.
+    gamma, rise, most_gamma : float or None
+        Of a linear program by proximal steps: how long they are at first, by what factor they grow with each pass of
+        trees, and how long they get. None: `PROXIMAL_GAMMA`, and that stays.
+    every : int or None
+        A proximal step is taken once in so many passes of trees; in other passes always.
+    patience : int or None
+        Passes of trees in which the bound may stand still before the next stage; None: one.
     """
 
     stages: tuple[Stage, ...]
@@ -67,6 +74,11 @@ class Settings:
     penalty: float | None = None
     share: float | None = None
     calm: float | None = None
+    gamma: float | None = None
+    rise: float | None = None
+    most_gamma: float | None = None
+    every: int | None = None
+    patience: int | None = None
 
     def stored(self) -> dict[str, Any]:
         """As a manifest has them: stages as lists, and nothing that does not apply."""
@@ -92,6 +104,7 @@ class Settings:
         names, by_trees = [stage.name for stage in self.stages], any(stage.hops < 0 for stage in self.stages)
         counts = (self.keep_paths, self.most_rows, self.most_blocks, *(stage.waves for stage in self.stages))
         sizes = [self.promise, self.penalty, self.share, self.calm, *(stage.pays for stage in self.stages)]
+        lengths = (self.gamma, self.rise, self.most_gamma, self.every, self.patience)
         return (
             len({*names, CERTIFY}) == len(names) > 1
             and names[-1] != CERTIFY
@@ -103,6 +116,7 @@ class Settings:
             and self.keep_paths <= MOST_PATHS
             and (self.trees is None or 1 <= self.trees <= MOST_TREES)
             and all(size is None or size >= 0 for size in sizes)
+            and all(length is None or 0 < length < 1e12 for length in lengths)
         )
 
 
@@ -139,9 +153,24 @@ CLUSTERING = Settings(
 CLUSTERING_ON_DISK = Settings((*SHORT, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK, share=0.05, calm=0.35)
 # On complete graphs few pairs are at a distance below 1: complete passes are cheap, and trees do not pay.
 COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
-# Proximal steps want all rows, and few of them end at the solution.
-LINEAR = Settings((*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY, promise=10.0)
-LINEAR_COMPLETE = Settings(LINEAR.stages, keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
+# Short proximal steps find the first multipliers soonest, long ones prove more. The rows of the solution are few, so
+# that trees, which cost little, are kept up for long.
+LINEAR = Settings(
+    (*SHORT, Stage("trees", hops=-1, waves=1, rounds=1, pays=5e-5), QUICK, REVISITS),
+    keep_paths=6,
+    most_rows=MANY,
+    trees=32,
+    penalty=0.03,
+    share=0.05,
+    calm=0.35,
+    gamma=4.0,
+    rise=1.05,
+    most_gamma=40.0,
+    every=4,
+    patience=12,
+)
+# On complete graphs proximal steps want all rows.
+LINEAR_COMPLETE = Settings((*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
 
 
 def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
@@ -162,7 +191,8 @@ REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched 
 DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
 DEALT = 64  # sources are dealt out round-robin in this many hands
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
-PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program
+PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program, unless its settings say otherwise
+MOST_PLANES = 60  # tangents tried for the best scaling of the multipliers
 
 # -- costs time or memory only --------------------------------------------------------------------------------------
 

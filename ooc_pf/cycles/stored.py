@@ -54,10 +54,21 @@ def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> Cycle
     if program.pairs:
         program = program.with_pairs(_stored_pairs(group, program.graph.nodes))
     if program.step is not None:
-        program = replace(program, target=read_vector(group, "target", pool))
+        program = _stored_step(program, group, pool)
     for name, vector in (("y", y), ("target", program.target)):
         check_vector(group, name, vector, program.size)
     return CyclePoint(program, y, pool, _stored_heat(group, len(program.graph.sources)))
+
+
+def _stored_step(program: CycleProgram, group: Path, pool: Pool) -> CycleProgram:
+    """The proximal step of a linear program that was under way."""
+    target = read_vector(group, "target", pool)
+    if not (group / "step").exists():  # of a release in which all steps had one length
+        return replace(program, target=target)
+    step = read_array(group, "step", dtype=np.float64)
+    if step.shape != (1,) or not -np.inf < step[0] < 0.0:
+        raise WorkspaceError(f"{group}: the step is damaged; `ooc-pf solve --restart` starts again")
+    return replace(program, target=target) if step[0] == program.step else program.stretched(float(step[0]), target)
 
 
 def _stored_heat(group: Path, sources: int) -> np.ndarray | None:

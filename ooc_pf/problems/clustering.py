@@ -55,12 +55,12 @@ def _signed_graph(edges: Edges) -> Graph:
     return build_graph(edges.u.whole, edges.v.whole, edges.nodes, passable=attractive, closing=~attractive)
 
 
-def clustering_program(gamma: float | None, base: float | None = None) -> MakeProgram:
+def clustering_program(gamma: float | None, base: float | None = None, first: float | None = None) -> MakeProgram:
     """The program for a given gamma, as 1/2 (f - t)^2 / inverse with t = -gamma/2 and inverse = gamma / (2 w).
 
-    Without gamma it is the linear one, by proximal steps of that form.
+    Without gamma it is the linear one, by proximal steps of that form, with ``first`` for gamma to begin with.
     """
-    linear, gamma = gamma is None, gamma or settings.PROXIMAL_GAMMA
+    linear, gamma = gamma is None, gamma or first or settings.PROXIMAL_GAMMA
 
     def make(edges: Edges, _: Any, graph: Graph | None, pool: Pool) -> CycleProgram:
         size, pairs = len(edges.value), None
@@ -182,7 +182,7 @@ def finish_clustering(data: CycleData, state: CycleState, options: Options, hurr
     edges, iterate = data.edges, state.point
     gamma, f = options["gamma"], state.feasible
     assert isinstance(f, Vector)
-    bound = bound_of_clusterings(iterate, state.rows, gamma)
+    bound = bound_of_clusterings(iterate, state.rows)
     x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)
     made = {"x": x, "lp_lower_bound": bound}
     if gamma is not None and converged(state.certificate, options["tol"]):  # at an optimum only they mean anything
@@ -193,11 +193,12 @@ def finish_clustering(data: CycleData, state: CycleState, options: Options, hurr
     return made
 
 
-def bound_of_clusterings(iterate: CyclePoint, rows: ConstraintStore, gamma: float | None) -> float:
+def bound_of_clusterings(iterate: CyclePoint, rows: ConstraintStore) -> float:
     """A lower bound of the cost of every clustering, from the multipliers."""
-    unit = (gamma or settings.PROXIMAL_GAMMA) / 2.0
-    duals = total_charge(iterate.program, rows)
-    return linear_bound(lambda: iterate.program.cost_and_load(iterate.y, unit), duals)
+    program = iterate.program
+    # The cost, unit / inverse, is the weight.
+    unit = -program.step if program.step is not None else -float(program.target.read(0, 1)[0])
+    return linear_bound(lambda: program.cost_and_load(iterate.y, unit), total_charge(program, rows))
 
 
 def certified_ratio(cost: float, bound: float) -> float | None:
@@ -212,7 +213,7 @@ def check_clusters(
     options, facts = workspace.manifest["problem"]["options"], workspace.manifest["facts"]
     group, gamma = workspace.answer, options["gamma"]
     assert group is not None
-    found: dict[str, Any] = {"lp_lower_bound": bound_of_clusterings(iterate, rows, gamma)}
+    found: dict[str, Any] = {"lp_lower_bound": bound_of_clusterings(iterate, rows)}
     x = read_vector(group, "x", iterate.pool)
     same = x.size == len(edges.value)
     for (_, stored), fraction in zip(x.spans(), _fractions(edges, f), strict=same):
@@ -278,7 +279,9 @@ def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, flo
 CLUSTERING = CycleFamily(
     name="clustering",
     kind="signed",
-    program=lambda options: clustering_program(options["gamma"], options.get("base")),
+    program=lambda options: clustering_program(
+        options["gamma"], options.get("base"), (options.get("settings") or {}).get("gamma")
+    ),
     settings=clustering_settings,
     finish=finish_clustering,
     check_answer=check_clusters,
