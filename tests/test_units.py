@@ -39,9 +39,12 @@ CASES = {
         lambda unit: pf.metric_nearness(TABLE * unit, lower=0.1 * unit, upper=2.5 * unit, tol=1e-8),
         lambda unit: pf.metric_nearness(TABLE, lower=0.1, weights=(1.0 + TABLE) * unit, tol=1e-8),
     ),
-    "clustering": (None, lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), tol=1e-4)),
-    "complete": (None, lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), base=-0.1 * unit, tol=1e-4)),
-    "linear": (None, lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), gamma=None, tol=1e-3)),
+    "clustering": (None, lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), gamma=1.0, tol=1e-4)),
+    "complete": (
+        None,
+        lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), base=-0.1 * unit, gamma=1.0, tol=1e-4),
+    ),
+    "linear": (None, lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), gamma=None, tol=1e-5)),
     "rows": (
         lambda unit: rows(quadratic(CENTER * unit), (A, B * unit), tol=1e-9),
         lambda unit: rows(quadratic(CENTER, np.full(8, unit)), (A, B), tol=1e-9),

@@ -23,7 +23,7 @@ from .formats import FORMATS
 if TYPE_CHECKING:
     from ..engine.result import Result
 
-EXIT = {"converged": 0, "iteration_limit": 3, "time_limit": 3, "callback": 3, "interrupted": 130}
+EXIT = {"converged": 0, "ratio_reached": 0, "iteration_limit": 3, "time_limit": 3, "callback": 3, "interrupted": 130}
 FAILED, INTERRUPTED = 1, EXIT["interrupted"]
 
 Args = argparse.Namespace

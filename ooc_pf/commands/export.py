@@ -122,7 +122,7 @@ def write_answer(
 def _note(place: Workspace) -> str | None:
     """What to say of an answer that is not final."""
     status = place.manifest["status"]
-    if status == "converged":
+    if status in ("converged", "ratio_reached"):
         return None
     told = "running, or stopped without notice" if status == "running" else status.replace("_", " ")
     return (

@@ -26,7 +26,7 @@ from .graph import Graph
 from .inputs import Edges, load_edges, read_edges, read_weights
 from .point import CyclePoint
 from .program import CycleProgram, MakeProgram
-from .schedule import CyclePlan, CycleSchedule, CycleState
+from .schedule import CyclePlan, CycleSchedule, CycleState, Rounder
 from .search import NumbaOracle
 from .search_dask import ClusterOracle
 from .search_igraph import IgraphOracle
@@ -80,22 +80,30 @@ class CycleFamily:
         Whether a run can have these.
     check_answer : function or None
         Recomputes what ``finish`` made, for `verify`.
+    rounder : options -> Rounder or None
+        Who makes clusters on the way.
+    ratio : options -> float or None
+        How well these must be proven to end a run.
+    free
+        As `engine.family.Family` has it.
     """
 
     name: str
     kind: str
     program: Callable[[Options], MakeProgram]
     settings: Callable[[Options, bool], Settings | None]
-    finish: Callable[[CycleData, CycleState, Options, bool], dict[str, Any]] | None = None
+    finish: Callable[[CycleData, CycleState, Options, str], dict[str, Any]] | None = None
     check_answer: CheckAnswer | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
     stored: dict[str, Any] = field(default_factory=dict)
     sound: Callable[[Options], bool] = lambda options: True
+    rounder: Callable[[Options], Rounder | None] = lambda options: None
+    ratio: Callable[[Options], float | None] = lambda options: None
+    free: tuple[str, ...] = ()
 
     engine = None
     keyed = None
-    free = ()
     resumable = True
     noun = "graph"
 
@@ -132,8 +140,8 @@ class CycleFamily:
         chosen = on_disk if external else self.settings(options, False)
         if chosen is None:
             raise InputError(
-                "external=True is for explicit graphs and the numba oracle; complete graphs (base), the linear program "
-                "(gamma=None) and igraph work in memory"
+                "external=True is for explicit graphs and the numba oracle; complete graphs (base) and igraph work in "
+                "memory"
             )
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
         kept = (held or {}).get("settings") or {}
@@ -224,8 +232,9 @@ class CycleFamily:
         point = state.point
         for name, vector in {"y": point.y, **point.program.changed()}.items():
             write_vector(group, name, vector)
-        if point.heat is not None:
-            write_array(group, "heat", point.heat)
+        for name, array in (("heat", point.heat), ("labels", point.labels)):
+            if array is not None:
+                write_array(group, name, array)
         state.rows.write(group / "rows")
 
     def problem(self, program: CycleProgram, options: Options, session: Session) -> CycleSchedule:
@@ -240,6 +249,8 @@ class CycleFamily:
             workers=session.workers,
             most_pairs=session.budget.pairs,
             workspace=session.workspace,
+            rounder=self.rounder(options),
+            ratio=self.ratio(options),
         )
 
     def _oracle(self, program: CycleProgram, options: Options, session: Session) -> Any:

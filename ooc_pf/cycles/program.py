@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engine.rows import RowBlock
 from ..errors import InputError
-from ..kernels.sweep import add_load, project_rows
+from ..kernels.sweep import add_load, exceeding_load, project_rows
 from ..storage.vectors import Pool, Vector, spans
 from . import settings
 from .graph import Graph, group_by, with_closers
@@ -81,8 +81,10 @@ class CycleProgram:
         Below zero: this stands for the linear program ``min cost @ x``, cost = -step / inverse, solved by proximal
         steps; the quadratic program is that of one step, around the centre ``target - step``. The larger -step, the
         nearer it is to the linear one.
+    edges : Edges or None
+        What it was made from, where the point is rounded on the way.
 
-    Complete graphs and linear programs need their vectors whole.
+    Complete graphs need their vectors whole.
     """
 
     target: Vector
@@ -96,6 +98,7 @@ class CycleProgram:
     worth: float = 0.0
     pairs: Pairs | None = None
     step: float | None = None
+    edges: Edges | None = None
 
     @property
     def size(self) -> int:
@@ -183,10 +186,6 @@ class CycleProgram:
 
     # -- values ---------------------------------------------------------------------------------------------------
 
-    def recentred(self, centre: np.ndarray) -> "CycleProgram":
-        """The next proximal step of a linear program."""
-        return replace(self, target=Vector.of(centre + self.step))
-
     def stretched(self, step: float, target: Vector) -> "CycleProgram":
         """A linear program with proximal steps of another length; call it on the program as it was made.
 
@@ -201,6 +200,13 @@ class CycleProgram:
             return sum(float(np.sum(x / inverse)) for x, inverse in spans(x, self.inverse)) * -self.step
         parts = (float(np.sum((x - t) ** 2 / inverse)) for x, t, inverse in spans(x, self.target, self.inverse))
         return 0.5 * sum(parts) - self.constant
+
+    def value_of_any(self, x: Vector) -> float:
+        """The objective of a point that may have other unlisted pairs of a complete graph than this program."""
+        if self.pairs is None or x.size == self.size:
+            return self.value(x)
+        listed = self.keep_pairs(np.arange(self.size) < self.pairs.listed)
+        return listed.value(Vector.of(x.whole[: listed.size])) + self.price_unlisted(x.whole[listed.size :])
 
     def price_unlisted(self, x: np.ndarray) -> float:
         """What unlisted pairs with these x add to the objective."""
@@ -218,8 +224,19 @@ class CycleProgram:
     def bound(self, y: Vector, dual_sum: float) -> float:
         """A lower bound of the optimum, where y belongs to any duals z >= 0."""
         if self.step is not None:
-            return linear_bound(lambda: self.cost_and_load(y, -self.step), dual_sum)
+            return self.bound_of_clusterings(y, dual_sum)
         return self.dual(y, dual_sum)
+
+    def bound_of_clusterings(self, y: Vector, dual_sum: float) -> float:
+        """A lower bound of ``min cost @ x`` over x between 0 and 1, such as clusterings, from the same duals."""
+        # Around the centre zero a target is what is left of the step.
+        unit = -self.step if self.step is not None else -float(self.target.read(0, 1)[0])
+
+        def excess(scale: float) -> tuple[float, float]:
+            parts = [exceeding_load(*part, unit, scale) for part in spans(y, self.target, self.inverse)]
+            return sum(short for short, _ in parts), sum(load for _, load in parts)
+
+        return linear_bound(excess, dual_sum)
 
     def cost_and_load(self, y: Vector, unit: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Parts of the cost ``unit / inverse`` and of the load of the multipliers that y belongs to."""
@@ -276,28 +293,22 @@ def nonnegative(y: Vector, pool: Pool | None = None) -> Vector:
     return Vector.filled((np.maximum(part, 0.0) for _, part in y.spans()), y.size, np.float64, pool)
 
 
-def linear_bound(cost_and_load: Callable[[], Iterable[tuple[np.ndarray, np.ndarray]]], duals: float) -> float:
+def linear_bound(excess: Callable[[float], tuple[float, float]], duals: float) -> float:
     """The best of ``s * sum z + sum min(0, cost - s * load)`` over s >= 0: a lower bound for ``min cost @ x``.
 
     It belongs to rows ``sum x >= 1`` with x between 0 and 1, as clusterings have. Scaled multipliers ``s z`` are
     feasible for the dual up to what they exceed the cost by. Every s gives a valid bound. The value is concave and
     piecewise linear in s, so that Kelley's cutting planes find the best one in a few passes: the next s is where the
     tangents on both sides of the best one meet.
+
+    ``excess(s)`` gives ``sum min(0, cost - s * load)``, and the sum of the load where that is below zero.
     """
-
-    def value_and_slope(s: float) -> tuple[float, float]:
-        value, slope = s * duals, duals
-        for cost, load in cost_and_load():
-            over = s * load > cost
-            value += float(np.sum(cost[over] - s * load[over]))
-            slope -= float(np.sum(load[over]))
-        return value, slope
-
     # (s, value, slope) on the rising and on the falling side.
     rising, falling = (0.0, 0.0, duals), None
     best, s = 0.0, 1.0
     for _ in range(settings.MOST_PLANES):
-        value, slope = value_and_slope(s)
+        short, load = excess(s)
+        value, slope = s * duals + short, duals - load
         best = max(best, value)
         if slope > 0.0:
             rising = (s, value, slope)

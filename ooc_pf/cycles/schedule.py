@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from .point import CyclePoint
 from .program import CycleProgram, nonnegative
 from .search import Found, Frozen, Places, SearchRules, all_sources, count_blocks
 from .settings import CERTIFY, HOT, Settings, Stage
+
+RATIO_REACHED = "ratio_reached"  # a status
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class CyclePlan:
         Sources of a smaller expected violation are left alone in the stage "hot".
     idle : int
         Passes since the bound last rose, in a stage that has patience.
+    rounded : int
+        The iteration in which clusters were last made.
     """
 
     stage: str
@@ -58,6 +62,7 @@ class CyclePlan:
     last: float = 1.0
     cold: float = 0.0
     idle: int = 0
+    rounded: int = 0
 
 
 CycleState = State[CyclePoint, ConstraintStore, CyclePlan]
@@ -68,6 +73,22 @@ class CyclePass(Pass):
     """A pass over some sources; ``cut`` tells whether violated rows were left out because there were too many."""
 
     cut: bool = False
+
+
+class Rounder(Protocol):
+    """Makes clusters of a point on the way."""
+
+    def improve(self, point: CyclePoint) -> np.ndarray:
+        """Clusters at least as good as those that the point has: int32[nodes]."""
+        ...
+
+    def cost(self, point: CyclePoint) -> float:
+        """What the clusters of the point cost."""
+        ...
+
+    def feasible(self, point: CyclePoint) -> Vector | None:
+        """The clusters of the point as a feasible x, if that is not too large."""
+        ...
 
 
 def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
@@ -121,6 +142,9 @@ class CycleSchedule:
         How many pairs of a complete graph may have a variable.
     workspace : Workspace or None
         Where workers in other processes find the point.
+    rounder : Rounder or None
+    ratio : float or None
+        The run may end when its clusters cost at most this many times what any must.
     """
 
     program: CycleProgram
@@ -133,6 +157,8 @@ class CycleSchedule:
     workers: int = 1
     most_pairs: int | None = None
     workspace: Workspace | None = None
+    rounder: Rounder | None = None
+    ratio: float | None = None
 
     # -- stages and waves ---------------------------------------------------------------------------------------------
 
@@ -241,6 +267,10 @@ class CycleSchedule:
     # -- sweep, forget, bound -----------------------------------------------------------------------------------------
 
     def sweep(self, state: CycleState, found: CyclePass) -> Swept:
+        swept = self._sweep(state, found)
+        return replace(swept, more={**swept.more, **self._round(state)})
+
+    def _sweep(self, state: CycleState, found: CyclePass) -> Swept:
         iterate, stage = state.point, self.stage(state.plan)
         pairs = {"pairs": len(iterate.program.pairs.unlisted)} if iterate.program.pairs else {}
         # A proximal step is itself something to sweep for.
@@ -267,6 +297,29 @@ class CycleSchedule:
         elif stage.hops >= 0 or state.iteration % (settings.every or 1) == 0:
             iterate.recentre()
 
+    # -- clusters -----------------------------------------------------------------------------------------------------
+
+    def _round(self, state: CycleState) -> dict[str, float]:
+        """Make clusters if it is time, and say what is known of the best ones."""
+        if self.rounder is None:
+            return {}
+        if self._is_time_to_round(state):
+            with self.monitor.timed("round"):
+                state.point.labels = self.rounder.improve(state.point)
+        return self._standing(state)
+
+    def _is_time_to_round(self, state: CycleState) -> bool:
+        """Clusters are made anew each time the run has grown enough, so that they cost a small part of it."""
+        return state.iteration + 1 >= numbers.ROUND_AGAIN * state.plan.rounded
+
+    def _standing(self, state: CycleState) -> dict[str, float]:
+        """Cost of the best clusters, what any must cost, and the ratio of the two."""
+        if self.rounder is None or state.point.labels is None:
+            return {}
+        cost, bound = self.rounder.cost(state.point), state.point.bound_of_clusterings(state.rows)
+        ratio = {"ratio": 1.0 if cost == 0.0 else cost / bound} if cost == 0.0 or bound > 0.0 else {}
+        return {"cost": cost, "bound_of_clusterings": bound, **ratio}
+
     def forget(self, state: CycleState) -> int:
         forgotten = state.rows.forget()
         state.point.dismiss(state.rows)
@@ -278,6 +331,10 @@ class CycleSchedule:
     # -- plan ---------------------------------------------------------------------------------------------------------
 
     def plan(self, state: CycleState, turn: Turn) -> CyclePlan:
+        rounded = state.iteration + 1 if self._is_time_to_round(state) else state.plan.rounded
+        return replace(self._plan(state, turn), rounded=rounded)
+
+    def _plan(self, state: CycleState, turn: Turn) -> CyclePlan:
         now = state.plan
         stage = self.stage(now)
         began = turn.before if now.wave == 0 else now.began
@@ -319,30 +376,36 @@ class CycleSchedule:
             return len(self.wave(state, stage)) > 0 and done < numbers.REVISIT_PASSES * stage.waves
         return done * self.wave_size(stage) < len(self.sources)
 
-    def verdict(self, state: CycleState) -> None:
-        """A program over cycles always has a solution."""
+    def verdict(self, state: CycleState) -> str | None:
+        """A program over cycles always has a solution, so that only a proof that is good enough ends it."""
+        if self.ratio is None:
+            return None
+        return RATIO_REACHED if self._standing(state).get("ratio", np.inf) <= self.ratio else None
 
     def close(self, state: CycleState, status: str) -> Certificate | None:
         """Look once more if there is time, so that there is a good feasible point; or take a plain one."""
         certificate = state.certificate
         if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
-            with contextlib.suppress(SearchStopped, BudgetError):
+            with contextlib.suppress(SearchStopped, BudgetError), self.monitor.at_most(numbers.CLOSING_SECONDS):
                 seen = self.find(replace(state, point=replace(state.point), plan=CyclePlan(CERTIFY)))
                 certificate = seen.certificate
                 if certificate and certificate.objective <= state.objective:
                     state.feasible, state.objective = seen.point, certificate.objective
-        keep_better(state, state.point.program)
+        program = state.point.program
+        keep_better(state, program, program.plain_point(state.pool))
+        clusters = None if self.rounder is None or state.point.labels is None else self.rounder.feasible(state.point)
+        if clusters is not None:
+            keep_better(state, program, clusters)
         return certificate
 
 
-def keep_better(state: CycleState, program: CycleProgram) -> None:
-    """What a run shows is never worse than a plain point."""
-    plain = program.plain_point(state.pool)
-    value = program.value(plain)
+def keep_better(state: CycleState, program: CycleProgram, point: Vector) -> None:
+    """Show this feasible point if it is better than the one there is."""
+    value = program.value_of_any(point)
     if state.feasible is None or value < state.objective:
-        state.feasible, state.objective = plain, value
+        state.feasible, state.objective = point, value
     else:
-        plain.close()
+        point.close()
 
 
 def draw_roots(program: CycleProgram, y: Vector, count: int, generator: np.random.Generator) -> np.ndarray:

@@ -169,6 +169,9 @@ LINEAR = Settings(
     every=4,
     patience=12,
 )
+LINEAR_ON_DISK = Settings(
+    (*SHORT, QUICK, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK, share=0.05, calm=0.35, gamma=8.0
+)
 # On complete graphs proximal steps want all rows.
 LINEAR_COMPLETE = Settings((*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
 
@@ -191,11 +194,13 @@ REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched 
 DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
 DEALT = 64  # sources are dealt out round-robin in this many hands
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
+ROUND_AGAIN = 2.5  # clusters are made again when the run has this many times the iterations of the last time
 PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program, unless its settings say otherwise
 MOST_PLANES = 60  # tangents tried for the best scaling of the multipliers
 
 # -- costs time or memory only --------------------------------------------------------------------------------------
 
+CLOSING_SECONDS = 10.0  # the last look of a run that ends early may take, or as long as the run if that was longer
 BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14  # handed over together: blocks, and closing edges among them, at most
 BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
 TASKS_EACH = 16  # tasks for each worker, of a batch

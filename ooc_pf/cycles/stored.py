@@ -57,7 +57,9 @@ def load_point(program: CycleProgram, workspace: Workspace, pool: Pool) -> Cycle
         program = _stored_step(program, group, pool)
     for name, vector in (("y", y), ("target", program.target)):
         check_vector(group, name, vector, program.size)
-    return CyclePoint(program, y, pool, _stored_heat(group, len(program.graph.sources)))
+    nodes = workspace.manifest["graph"]["nodes"]
+    heat, labels = _stored_heat(group, len(program.graph.sources)), _stored_labels(group, nodes)
+    return CyclePoint(program, y, pool, heat, labels)
 
 
 def _stored_step(program: CycleProgram, group: Path, pool: Pool) -> CycleProgram:
@@ -79,6 +81,16 @@ def _stored_heat(group: Path, sources: int) -> np.ndarray | None:
     if len(heat) != sources or np.isnan(heat).any() or (heat < 0).any():
         raise WorkspaceError(f"{group}: the heat of the sources is damaged; `ooc-pf solve --restart` starts again")
     return heat
+
+
+def _stored_labels(group: Path, nodes: int) -> np.ndarray | None:
+    """The best clusters known."""
+    if not (group / "labels").exists():
+        return None
+    labels = read_array(group, "labels", dtype=np.int32)
+    if labels.shape != (nodes,) or (labels < 0).any() or (labels >= nodes).any():
+        raise WorkspaceError(f"{group}: the labels are damaged; `ooc-pf solve --restart` starts again")
+    return labels
 
 
 def _stored_pairs(group: Path, nodes: int) -> np.ndarray:

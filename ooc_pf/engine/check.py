@@ -30,6 +30,7 @@ def agree(workspace: Workspace, found: float | None, claimed: float | None, what
 STATUSES = (
     "running",
     "converged",
+    "ratio_reached",
     "iteration_limit",
     "time_limit",
     "interrupted",

@@ -109,7 +109,7 @@ class Family(Protocol):
     fields : dict
         What a result has beside the certificate, with the values while they are unknown.
     finish : function or None
-        ``(data, state, options, hurry) -> fields`` of a problem that makes more of its point, with ``x`` among them.
+        ``(data, state, options, status) -> fields`` of a problem that makes more of its point, with ``x`` among them.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Family(Protocol):
     resumable: bool
     noun: str
     fields: dict[str, Any]
-    finish: Callable[[Any, Any, Options, bool], dict[str, Any]] | None
+    finish: Callable[[Any, Any, Options, str], dict[str, Any]] | None
 
     # -- what is asked for --------------------------------------------------------------------------------------------
 

@@ -121,6 +121,22 @@ class Monitor:
         spent, self._spent = self._spent, {}
         return {what: round(seconds, 4) for what, seconds in spent.items()}
 
+    @contextlib.contextmanager
+    def at_most(self, seconds: float) -> Iterator[None]:
+        """Inside, work is stopped after ``seconds``, or after as long as the run has taken so far if that is more.
+
+        Searches then raise SearchStopped, as if someone had asked for a stop. A stop that was asked for before stays.
+        """
+        before = int(self.stop[0])
+        timer = threading.Timer(max(seconds, time.monotonic() - self._began), self._halt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self.stop[0] = before or self._interrupted
+
     # -- showing -----------------------------------------------------------------------------------------------------
 
     def note(self, text: str) -> None:
@@ -141,7 +157,7 @@ class Monitor:
             if self._bar is not None:
                 self._bar = (what, self._bar[1] + 1, total)
                 self._draw_bar()
-            return self.stop_reason is None
+            return self.stop_reason is None and not self.stop[0]
 
         try:
             yield tick
@@ -180,4 +196,6 @@ def describe_iteration(record: dict[str, Any]) -> str:
     )
     if "gap" in record:
         line += f"  objective {record['objective']:.8g}  gap {record['gap']:.1e}"
+    if "ratio" in record:
+        line += f"  cost of clusters {record['cost']:.8g}, at most {record['ratio']:.5f} times the least"
     return line

@@ -49,7 +49,7 @@ class Memory:
         certificate = problem.close(state, status)
         made: dict[str, Any] = {"x": state.feasible}
         if self.family.finish is not None:
-            made = self.family.finish(self.data, state, self.options, status == "interrupted")
+            made = self.family.finish(self.data, state, self.options, status)
         x, bound = made.pop("x"), problem.bound(state)
         if state.history and not self.session.monitor.stop[0]:  # else perhaps in the middle of an iteration
             bound = state.history[-1]["lower_bound"]
@@ -190,7 +190,7 @@ class OnDisk:
                 state = self.load(program, problem)
             self._commit_stop(problem, state, status)
         if self.family.finish is not None and not workspace.answer:
-            _commit_answer(workspace, self.family.finish(self.data, state, self.options, status == "interrupted"))
+            _commit_answer(workspace, self.family.finish(self.data, state, self.options, status))
         result, own = open_result(self.family, workspace), self._own
         if own is None:
             return result

@@ -95,10 +95,10 @@ class Result:
         of cycles and tables violates none. For tables the number is an upper bound of the largest
         violation, ``closure_distance``.
     status : str
-        "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback"; of general rows
-        and sets also "infeasible" and "stalled".
+        "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback"; of clusters also
+        "ratio_reached", of general rows and sets "infeasible" and "stalled".
     converged : bool
-        Whether the status is "converged".
+        Whether what was asked for is proven: the status is "converged" or "ratio_reached".
     n_iter, n_active : int
         Iterations done in all, and rows remembered at the end.
     history : list of dict
@@ -121,6 +121,7 @@ class Result:
     -----
     Correlation clustering adds ``labels``, the cluster of each node; ``cost``, what the clusters cost;
     ``lp_lower_bound``, a lower bound of what any clustering costs; ``certified_ratio``, the ratio of the two;
+    ``optimal``, whether no clustering can be cheaper;
     ``apriori_ratio`` and ``paper_ratio``, known before rounding; and ``zeros``, how many weights of zero were given and
     left out. They are None while a run has not come to them.
 
@@ -166,7 +167,7 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        return self.status == "converged"
+        return self.status in ("converged", "ratio_reached")
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the certificate, fit for JSON."""

@@ -117,6 +117,21 @@ def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
 
 
 @kernel
+def exceeding_load(y, target, inverse, unit, scale):
+    """What ``scale`` times the load exceeds the cost by, as a sum that is never positive, and the load where it does.
+
+    The cost is ``unit / inverse`` and the load ``(y - target) / inverse``, all float64[edges].
+    """
+    short, load = 0.0, 0.0
+    for edge in range(len(y)):
+        moved = y[edge] - target[edge]
+        if scale * moved > unit:
+            short += (unit - scale * moved) / inverse[edge]
+            load += moved / inverse[edge]
+    return short, load
+
+
+@kernel
 def add_load(row_start, index, dual, closing, load):
     """Add ``A'z`` of the rows to ``load`` over the local edges."""
     for row in range(len(dual)):

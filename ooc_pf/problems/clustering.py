@@ -8,6 +8,7 @@ for every cycle C with exactly one repulsive edge, so searches run on attractive
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..cycles.family import CycleData, CycleFamily
 from ..cycles.graph import Graph, build_complete_graph, build_graph
 from ..cycles.inputs import Edges
 from ..cycles.point import CyclePoint
-from ..cycles.program import CycleProgram, MakeProgram, Pairs, linear_bound
+from ..cycles.program import CycleProgram, MakeProgram, Pairs
 from ..cycles.schedule import CycleState
 from ..cycles.settings import Settings
 from ..engine.certificate import converged
@@ -28,21 +29,22 @@ from ..engine.limits import Limits
 from ..engine.result import Result
 from ..engine.run import solve
 from ..engine.store import ConstraintStore
-from ..engine.sweeps import total_charge
 from ..errors import InputError
 from ..storage.arrays import read_array
 from ..storage.vectors import Pool, Vector, read_vector, spans
 from ..storage.workspace import Workspace
-from .rounding import round_clusters, round_in_passes
+from .rounding import round_clusters, round_in_passes, round_quickly
 
-RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio")
+RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio")
+WHOLE = 1e-9  # relative: how far a multiple may be off by rounding
 
 
 def clustering_settings(options: Options, disk: bool) -> Settings | None:
-    """How the oracle goes about it; complete graphs and the linear program are not laid out for disk."""
+    """How the oracle goes about it; complete graphs are not laid out for disk."""
     complete, linear = bool(options["base"]), options["gamma"] is None
     if disk:
-        return None if complete or linear else settings.CLUSTERING_ON_DISK
+        on_disk = settings.LINEAR_ON_DISK if linear else settings.CLUSTERING_ON_DISK
+        return None if complete else on_disk
     if options["oracle"] == "igraph":
         return settings.igraph_clustering(complete=complete, linear=linear)
     if linear:
@@ -84,6 +86,7 @@ def clustering_program(gamma: float | None, base: float | None = None, first: fl
             worth=total if linear else total * (1.0 + 1.0 / gamma),
             pairs=pairs,
             step=-gamma / 2.0 if linear else None,
+            edges=edges,
         )
         return program.with_pairs(np.empty((0, 2), np.int32)) if pairs else program
 
@@ -93,9 +96,10 @@ def clustering_program(gamma: float | None, base: float | None = None, first: fl
 def correlation_clustering(
     graph: Any,
     *,
-    gamma: float | None = 1.0,
+    gamma: float | None = None,
     base: float | None = None,
     tol: float = 1e-2,
+    ratio: float | None = None,
     oracle: str = "numba",
     seed: int = 0,
     workspace: Any = None,
@@ -111,8 +115,8 @@ def correlation_clustering(
 ) -> Result:
     """Cluster a signed graph so that few attractive edges are cut and few repulsive ones kept inside, with proof.
 
-    Solves ``min sum w f + (w / gamma) f^2`` over the fractional clusterings (see the module), rounds the solution to
-    clusters, and bounds from below the cost that any clustering can have.
+    Solves ``min sum w f``, or ``min sum w f + (w / gamma) f^2``, over the fractional clusterings (see the module).
+    Makes clusters of the point on the way and at the end, and bounds from below the cost that any clustering can have.
 
     Parameters
     ----------
@@ -120,13 +124,16 @@ def correlation_clustering(
         Positive weights attract, negative ones repel. A path names a workspace converted with ``kind="signed"``. Pairs
         of weight zero count as not listed: ``x`` is nan there, and ``zeros`` tells how many were given.
     gamma : float or None
-        Strength of the linear against the quadratic term; the larger, the closer to the linear program. None: the
-        linear program itself, ``min sum w f``.
+        None: the linear program, ``min sum w f``, whose bound proves most about clusters. A number: the paper's
+        quadratic program, with this strength of the linear against the quadratic term.
     base : float, optional
         Weight of every pair of nodes that is not listed, zero or negative. Such pairs are never listed: memory grows
         with the attractive pairs and those that come into conflict. By default pairs not listed do not count.
     tol : float
         Stop when the relative gap of the relaxation and the largest violation are both at most this.
+    ratio : float, optional
+        Stop as soon as the clusters cost at most this many times the lower bound. Of the linear program: 1 + tol if it
+        is not given.
 
     The other parameters are those of `metric_nearness`; ``seed`` decides the random trees of the search and the
     rounding.
@@ -137,7 +144,9 @@ def correlation_clustering(
         ``x`` (0 together, 1 apart, by edge; for a pair not listed the length of the shortest path over attractive
         edges, at most 1), ``labels`` (cluster of each node), ``cost`` of the clusters, ``lp_lower_bound`` that holds
         for every clustering, ``certified_ratio = cost / lp_lower_bound``, ``apriori_ratio``, and ``paper_ratio``, the
-        formula as printed in the paper (both None for the linear program).
+        formula as printed in the paper (both None for the linear program). ``optimal`` tells that no clustering is
+        cheaper: all weights are multiples of one number, and the bound is less than that below the cost. The status
+        "ratio_reached" tells that the run ended because of ``ratio``.
 
     Examples
     --------
@@ -151,6 +160,9 @@ def correlation_clustering(
         raise InputError(f"gamma must be a positive number, or None for the linear program, found {gamma!r}")
     gamma = None if gamma is None else float(gamma)
     base = _checked_base(base)
+    if ratio is not None and not (isinstance(ratio, Real) and 1 <= ratio < np.inf):
+        raise InputError(f"ratio must be a number from 1 on, found {ratio!r}: cost of the clusters over the bound")
+    ratio = None if ratio is None else float(ratio)
     limits = Limits(
         workspace=workspace,
         memory=memory,
@@ -163,6 +175,7 @@ def correlation_clustering(
         client=client,
     )
     options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": gamma, "base": base, "external": external}
+    options["ratio"] = ratio
     return solve(CLUSTERING, Given(graph), options, limits)
 
 
@@ -177,28 +190,81 @@ def _checked_base(base: Any) -> float | None:
     return float(base)
 
 
-def finish_clustering(data: CycleData, state: CycleState, options: Options, hurry: bool) -> dict[str, Any]:
-    """Bounds and ratios from the multipliers and the best feasible f; and clusters, unless there is no time."""
+@dataclass(frozen=True)
+class ClusterRounder:
+    """Makes clusters on the way; see `cycles.schedule.Rounder`."""
+
+    base: float | None
+    seed: int
+
+    def improve(self, point: CyclePoint) -> np.ndarray:
+        edges = point.program.edges
+        assert edges is not None
+        x = np.concatenate([np.empty(0), *_fractions(edges, point.y)])
+        return round_quickly(
+            edges.u.whole,
+            edges.v.whole,
+            edges.value.whole,
+            x,
+            edges.nodes,
+            base=self.base,
+            seed=self.seed,
+            reduced=_reduced(edges, point),
+            known=point.labels,
+        )
+
+    def cost(self, point: CyclePoint) -> float:
+        assert point.program.edges is not None and point.labels is not None
+        return cost_of(point.program.edges, point.labels, self.base)
+
+    def feasible(self, point: CyclePoint) -> Vector | None:
+        """One where a pair is not as its sign wants it; of a complete graph also for unlisted pairs inside clusters."""
+        edges, labels = point.program.edges, point.labels
+        assert edges is not None and labels is not None
+        together = labels[edges.u.whole] == labels[edges.v.whole]
+        f = np.where(edges.value.whole > 0, ~together, together).astype(np.float64)
+        if self.base:
+            size = np.unique(labels, return_counts=True)[1].astype(np.int64)
+            unlisted = int((size * (size - 1) // 2).sum()) - int(np.count_nonzero(together))
+            if unlisted > len(f):
+                return None
+            f = np.concatenate((f, np.ones(unlisted)))
+        return Vector.of(f)
+
+
+def finish_clustering(data: CycleData, state: CycleState, options: Options, status: str) -> dict[str, Any]:
+    """Bounds and ratios from the multipliers and the best feasible f; and clusters, as good as there is time for."""
     edges, iterate = data.edges, state.point
     gamma, f = options["gamma"], state.feasible
     assert isinstance(f, Vector)
-    bound = bound_of_clusterings(iterate, state.rows)
+    bound = iterate.bound_of_clusterings(state.rows)
     x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)
     made = {"x": x, "lp_lower_bound": bound}
     if gamma is not None and converged(state.certificate, options["tol"]):  # at an optimum only they mean anything
         made |= _ratios(edges, f, abs(options["base"] or 0.0), gamma)
-    if not hurry:
-        labels, cost = _clusters(edges, iterate, x, options)
-        made |= {"labels": labels, "cost": cost, "certified_ratio": certified_ratio(cost, bound)}
-    return made
+    labels = _clusters(edges, iterate, x, options, status)
+    if labels is None:
+        return made
+    cost = cost_of(edges, labels, options["base"])
+    proven = {
+        "certified_ratio": certified_ratio(cost, bound),
+        "optimal": is_optimal(edges, options["base"], cost, bound),
+    }
+    return {**made, "labels": labels, "cost": cost, **proven}
 
 
-def bound_of_clusterings(iterate: CyclePoint, rows: ConstraintStore) -> float:
-    """A lower bound of the cost of every clustering, from the multipliers."""
-    program = iterate.program
-    # The cost, unit / inverse, is the weight.
-    unit = -program.step if program.step is not None else -float(program.target.read(0, 1)[0])
-    return linear_bound(lambda: program.cost_and_load(iterate.y, unit), total_charge(program, rows))
+def is_optimal(edges: Edges, base: float | None, cost: float, bound: float) -> bool:
+    """Whether the bound leaves no room for a cheaper clustering.
+
+    Where all weights are multiples of one of them, so are all costs: a cheaper clustering is cheaper by that much.
+    """
+    if cost <= bound:
+        return True
+    least = min([abs(base)] if base else [], default=np.inf)
+    least = min([least, *(float(np.abs(part).min(initial=np.inf)) for _, part in edges.value.spans())])
+    parts = [part / least for _, part in edges.value.spans()] + ([np.array([base / least])] if base else [])
+    whole = all(bool((np.abs(part - np.round(part)) <= WHOLE * np.abs(part)).all()) for part in parts)
+    return whole and cost - bound < least * (1.0 - WHOLE) - WHOLE * cost
 
 
 def certified_ratio(cost: float, bound: float) -> float | None:
@@ -213,7 +279,7 @@ def check_clusters(
     options, facts = workspace.manifest["problem"]["options"], workspace.manifest["facts"]
     group, gamma = workspace.answer, options["gamma"]
     assert group is not None
-    found: dict[str, Any] = {"lp_lower_bound": bound_of_clusterings(iterate, rows)}
+    found: dict[str, Any] = {"lp_lower_bound": iterate.bound_of_clusterings(rows)}
     x = read_vector(group, "x", iterate.pool)
     same = x.size == len(edges.value)
     for (_, stored), fraction in zip(x.spans(), _fractions(edges, f), strict=same):
@@ -227,6 +293,7 @@ def check_clusters(
         require(workspace, sound, f"the answer has labels of shape {labels.shape} for {edges.nodes} nodes")
         found["cost"] = cost_of(edges, labels, options["base"])
         found["certified_ratio"] = certified_ratio(found["cost"], found["lp_lower_bound"])
+        found["optimal"] = is_optimal(edges, options["base"], found["cost"], found["lp_lower_bound"])
     for name, claimed in facts.items():
         agree(workspace, found.get(name), claimed, name.replace("_", " "))
     return {name: found[name] for name in facts}
@@ -250,15 +317,35 @@ def _fractions(edges: Edges, f: Vector) -> Iterator[np.ndarray]:
         yield np.clip(np.where(value > 0, part, 1.0 - part), 0.0, 1.0)
 
 
-def _clusters(edges: Edges, iterate: CyclePoint, x: Vector, options: Options) -> tuple[np.ndarray, float]:
+def _clusters(edges: Edges, iterate: CyclePoint, x: Vector, options: Options, status: str) -> np.ndarray | None:
+    """The clusters of the answer: the best known where time is up, else better ones; None if there are none yet."""
     if options["external"]:
-        return round_in_passes(edges.u, edges.v, edges.value, x, edges.nodes)
+        return None if status == "interrupted" else round_in_passes(edges.u, edges.v, edges.value, x, edges.nodes)[0]
+    if status in ("interrupted", "time_limit"):
+        return (
+            iterate.labels
+            if iterate.labels is not None
+            else ClusterRounder(options["base"], options["seed"]).improve(iterate)
+        )
     u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
-    loads = [load for _, load in iterate.program.cost_and_load(iterate.y, 1.0)]
-    reduced = value - np.sign(value) * np.concatenate(loads or [np.empty(0)])[: len(value)]
     return round_clusters(
-        u, v, value, x.whole, edges.nodes, base=options["base"], seed=options["seed"], reduced=reduced
-    )
+        u,
+        v,
+        value,
+        x.whole,
+        edges.nodes,
+        base=options["base"],
+        seed=options["seed"],
+        reduced=_reduced(edges, iterate),
+        known=iterate.labels,
+    )[0]
+
+
+def _reduced(edges: Edges, iterate: CyclePoint) -> np.ndarray:
+    """Signed weights less what the multipliers use up."""
+    loads = [load for _, load in iterate.program.cost_and_load(iterate.y, 1.0)]
+    value = edges.value.whole
+    return value - np.sign(value) * np.concatenate(loads or [np.empty(0)])[: len(value)]
 
 
 def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, float]:
@@ -276,6 +363,12 @@ def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, flo
     return {"apriori_ratio": (1.0 + 1.0 / gamma) / (1.0 + share), "paper_ratio": (1.0 + gamma) / (1.0 + share / 2.0)}
 
 
+def wanted_ratio(options: Options) -> float | None:
+    """How well clusters must be proven to end a run; of the linear program as well as the gap has to be."""
+    linear = options["gamma"] is None
+    return options.get("ratio") or (1.0 + options["tol"] if linear else None)
+
+
 CLUSTERING = CycleFamily(
     name="clustering",
     kind="signed",
@@ -287,5 +380,12 @@ CLUSTERING = CycleFamily(
     check_answer=check_clusters,
     fields={"labels": None, **dict.fromkeys(RATIOS), "zeros": 0},
     stored={"gamma": float | None, "base": float | None},
-    sound=lambda options: (options["gamma"] is None or options["gamma"] > 0) and (options["base"] or 0.0) <= 0.0,
+    sound=lambda options: (
+        (options["gamma"] is None or options["gamma"] > 0)
+        and (options["base"] or 0.0) <= 0.0
+        and (options.get("ratio") is None or (isinstance(options["ratio"], float) and options["ratio"] >= 1.0))
+    ),
+    rounder=lambda options: None if options["external"] else ClusterRounder(options["base"], options["seed"]),
+    ratio=wanted_ratio,
+    free=("ratio",),
 )

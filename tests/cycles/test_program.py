@@ -21,7 +21,12 @@ def test_lp_bound_is_the_best_scaling(seed):
     weight = rng.uniform(0.1, 2.0, 12)
     load = np.where(rng.random(12) < 0.3, 0.0, rng.uniform(0.0, 3.0, 12))
     duals = float(rng.uniform(0.1, 1.0) * load.sum())
-    found = linear_bound(lambda: [(weight, load)], duals)
+
+    def excess(scale):
+        over = scale * load > weight
+        return float((weight - scale * load)[over].sum()), float(load[over].sum())
+
+    found = linear_bound(excess, duals)
     scales = np.linspace(0.0, 50.0, 20001)
     tried = scales * duals + np.minimum(0.0, weight[:, None] - scales * load[:, None]).sum(axis=0)
     assert found >= tried.max() - 1e-9

@@ -14,7 +14,7 @@ import ooc_pf as pf
 from ooc_pf.engine.result import COMMON, Result
 
 CLUSTERING = (
-    "labels", "cost", "lp_lower_bound", "certified_ratio", "apriori_ratio", "paper_ratio", "zeros",
+    "labels", "cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio", "zeros",
 )  # fmt: skip
 
 SUMMARY = {"status", "objective", "lower_bound", "gap", "violation", "n_iter", "n_active", "workspace"}
@@ -35,7 +35,7 @@ def clustering(workspace=None):
     u, v = np.triu_indices(8, 1)
     weight = np.where(u // 4 == v // 4, 1.0, -1.0) * np.random.default_rng(1).uniform(0.5, 1.5, len(u))
     weight[::5] *= -1.0
-    return pf.correlation_clustering((u, v, weight), workspace=workspace)
+    return pf.correlation_clustering((u, v, weight), gamma=1.0, workspace=workspace)
 
 
 def rows(workspace=None):

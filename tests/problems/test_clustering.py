@@ -70,7 +70,7 @@ def test_no_repulsion_gives_components_and_no_attraction_singletons():
     u, v = np.array([0, 1, 3]), np.array([1, 2, 4])
     together = pf.correlation_clustering((u, v, np.ones(3)))
     assert together.labels.tolist() == [0, 0, 0, 1, 1]
-    assert (together.cost, together.certified_ratio, together.status) == (0.0, 1.0, "converged")
+    assert (together.cost, together.certified_ratio, together.optimal) == (0.0, 1.0, True)
     apart = pf.correlation_clustering((u, v, -np.ones(3)))
     assert apart.labels.tolist() == [0, 1, 2, 3, 4]
     assert (apart.cost, apart.certified_ratio) == (0.0, 1.0)
