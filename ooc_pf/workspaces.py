@@ -93,7 +93,7 @@ def _takes(problem: str, option: str) -> bool:
     return option in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
-def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) -> "Result":
+def resume(workspace: str | Path, *, tol: float | None = None, ratio: float | None = None, **limits: Any) -> "Result":
     """Go on with the run a workspace holds, with the options it was started with.
 
     Parameters
@@ -101,6 +101,8 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
     workspace : path
     tol : float, optional
         Go on to another tolerance.
+    ratio : float, optional
+        Of clusters: go on until they cost at most this many times the lower bound.
     **limits
         Any of memory, workers, max_iter, max_time, callback, progress and client, as for `metric_nearness`.
 
@@ -109,22 +111,40 @@ def resume(workspace: str | Path, *, tol: float | None = None, **limits: Any) ->
     Result
     """
     from .engine.family import Given
-    from .engine.limits import Limits, check_tol
+    from .engine.limits import Limits
     from .engine.run import solve as run
     from .storage.workspace import Workspace
 
     unknown = [name for name in limits if name not in LIMITS]
     if unknown:
-        raise InputError(f"resume takes tol, {', '.join(LIMITS)}, and not {unknown[0]}; a run keeps its other options")
+        raise InputError(
+            f"resume takes tol, ratio, {', '.join(LIMITS)}, and not {unknown[0]}; a run keeps its other options"
+        )
     place = Workspace(workspace)
     family = _resumable(place)
-    if tol is not None and tol != place.manifest["problem"]["options"]["tol"]:
-        check_tol(tol)
+    wanted = _checked_goals(family, tol, ratio)
+    if any(value != place.manifest["problem"]["options"].get(name) for name, value in wanted.items()):
         with place.locked():
             held = place.manifest["problem"]
             # What was reached may not be enough now.
-            place.commit(problem={**held, "options": {**held["options"], "tol": float(tol)}}, status="running")
+            place.commit(problem={**held, "options": {**held["options"], **wanted}}, status="running")
     return run(family, Given(workspace, None), place.manifest["problem"]["options"], Limits(**limits))
+
+
+def _checked_goals(family: "Family", tol: float | None, ratio: float | None) -> dict[str, float]:
+    """What a run is to go on to."""
+    from .engine.limits import check_ratio, check_tol
+
+    wanted = {}
+    if tol is not None:
+        check_tol(tol)
+        wanted["tol"] = float(tol)
+    if ratio is not None:
+        if "ratio" not in family.free:
+            raise InputError(f"ratio= is for clusters; the workspace holds a run of {family.name}")
+        check_ratio(ratio)
+        wanted["ratio"] = float(ratio)
+    return wanted
 
 
 def _resumable(workspace: "Workspace") -> "Family":

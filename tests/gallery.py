@@ -148,10 +148,10 @@ def _cases():
     yield "external", _clustering(random_signed(np.random.default_rng(9), 40, 140), gamma=1.0, tol=1e-2, external=True)
     groups = attractive_groups(np.random.default_rng(10), 36)
     yield "complete", _clustering(groups, base=-0.4, gamma=1.0, tol=1e-3)
-    yield "complete-linear", _clustering(groups, base=-0.4, gamma=None, tol=1e-2)
+    yield "complete-linear", _clustering(groups, base=-0.4, gamma=None, tol=1e-2, ratio=1.0)
     yield "linear", _clustering(random_signed(np.random.default_rng(11), 40, 120), gamma=None, tol=1e-2)
     mixed = random_signed(np.random.default_rng(21), 60, 400)
-    yield "linear-exact", _clustering(mixed, gamma=None, tol=1e-7)
+    yield "linear-exact", _clustering(mixed, gamma=None, tol=1e-4, ratio=1.0)
     yield "linear-external", _clustering(mixed, gamma=None, tol=1e-3, external=True)
     rng = np.random.default_rng(12)
     square = symmetric(rng, 30, 0.2, 3.0)
@@ -171,7 +171,7 @@ def _cases():
 
 
 CASES = dict(_cases())
-ON_DISK = ("nearness-external", "external")  # laid out for disk: these need a workspace
+ON_DISK = ("nearness-external", "external", "linear-external")  # laid out for disk: these need a workspace
 OWN = ("rows", "rows-entropy", "rows-stochastic", "sets", "svm")  # a workspace does not hold their functions
 
 

@@ -122,8 +122,10 @@ def _add_solve(add: AddCommand) -> None:
     # Without a default, so that what is not named is left to the problem.
     text = "relative gap and violation to reach (nearness 1e-6, on complete graphs 1e-10; clustering 1e-2)"
     sub.add_argument("--tol", type=float, default=argparse.SUPPRESS, help=text)
-    text = "clustering: linear against quadratic term (1); none: the linear program"
+    text = "clustering: the linear program (none, the default), or the strength of its term in the quadratic one"
     sub.add_argument("--gamma", type=_gamma, default=argparse.SUPPRESS, metavar="NUMBER|none", help=text)
+    text = "clustering: stop when the clusters cost at most this many times the least (1 + tol for the linear program)"
+    sub.add_argument("--ratio", type=float, default=argparse.SUPPRESS, help=text)
     text = "clustering: weight of every pair not listed, not positive (they do not count)"
     sub.add_argument("--base", type=float, default=argparse.SUPPRESS, metavar="WEIGHT", help=text)
     _add_limits(sub)
@@ -132,6 +134,7 @@ def _add_solve(add: AddCommand) -> None:
 def _add_resume(add: AddCommand) -> None:
     sub = add("resume", _resume, "go on with the run a workspace holds")
     sub.add_argument("--tol", type=float, help="go on to another tolerance")
+    sub.add_argument("--ratio", type=float, help="clustering: go on to another ratio of cost and bound")
     _add_limits(sub)
 
 
@@ -199,14 +202,14 @@ def _solve(args: Args) -> int:
     from .. import workspaces
 
     options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart", "external")}
-    options |= {name: value for name, value in vars(args).items() if name in ("tol", "gamma", "base")}
+    options |= {name: value for name, value in vars(args).items() if name in ("tol", "gamma", "base", "ratio")}
     return _finish(args, workspaces.solve(args.workspace, **options, **_limits(args)))
 
 
 def _resume(args: Args) -> int:
     from .. import workspaces
 
-    return _finish(args, workspaces.resume(args.workspace, tol=args.tol, **_limits(args)))
+    return _finish(args, workspaces.resume(args.workspace, tol=args.tol, ratio=args.ratio, **_limits(args)))
 
 
 def _finish(args: Args, result: "Result") -> int:

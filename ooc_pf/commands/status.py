@@ -65,6 +65,11 @@ def _progress(place: Workspace) -> list[str]:
         f"{name}: {status}, iteration {manifest['iteration']}, stage {stage}",
         f"lower bound {manifest['lower_bound']:.10g}, {manifest['n_active']} constraints remembered",
     ]
+    known = next((record for record in reversed(place.history()) if "ratio" in record), None)
+    if known is not None:
+        lines.append(
+            f"clusters so far: cost {known['cost']:.10g}, at most {known['ratio']:.6g} times the least there is"
+        )
     if manifest["objective"] is not None:
         point = "the last point" if functions else "the best feasible point"
         lines.append(f"objective of {point} {manifest['objective']:.10g}")

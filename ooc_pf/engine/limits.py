@@ -44,6 +44,12 @@ def check_tol(tol: Any) -> None:
         raise InputError(f"tol must be a positive number, found {tol!r}")
 
 
+def check_ratio(ratio: Any) -> None:
+    """Refuse a ratio of cost and bound that cannot be."""
+    if not (isinstance(ratio, Real) and 1 <= float(ratio) < math.inf):
+        raise InputError(f"ratio must be a number from 1 on, found {ratio!r}: cost of the clusters over the bound")
+
+
 def check_seed(seed: Any) -> None:
     """Refuse a seed that no random generator takes."""
     if not isinstance(seed, Integral) or seed < 0:

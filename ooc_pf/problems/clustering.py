@@ -25,7 +25,7 @@ from ..cycles.settings import Settings
 from ..engine.certificate import converged
 from ..engine.check import agree, require
 from ..engine.family import Given, Options
-from ..engine.limits import Limits
+from ..engine.limits import Limits, check_ratio
 from ..engine.result import Result
 from ..engine.run import solve
 from ..engine.store import ConstraintStore
@@ -160,9 +160,9 @@ def correlation_clustering(
         raise InputError(f"gamma must be a positive number, or None for the linear program, found {gamma!r}")
     gamma = None if gamma is None else float(gamma)
     base = _checked_base(base)
-    if ratio is not None and not (isinstance(ratio, Real) and 1 <= ratio < np.inf):
-        raise InputError(f"ratio must be a number from 1 on, found {ratio!r}: cost of the clusters over the bound")
-    ratio = None if ratio is None else float(ratio)
+    if ratio is not None:
+        check_ratio(ratio)
+        ratio = float(ratio)
     limits = Limits(
         workspace=workspace,
         memory=memory,
