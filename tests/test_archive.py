@@ -14,7 +14,7 @@ import pytest
 import ooc_pf as pf
 from ooc_pf.storage.workspace import VERSION
 from tests.gallery import CASES, go_on
-from tests.properties import assert_same_run
+from tests.properties import assert_same_bits
 
 ARCHIVE = Path(__file__).parent / "archive"
 # Written from other graphs than those of the gallery, by all versions.
@@ -63,7 +63,8 @@ def test_an_old_workspace_opens_verifies_and_goes_on(file, tmp_path):
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in CHANGED])
 def test_an_old_run_ends_with_the_bits_of_one_of_today(name, tmp_path):
     path = unpacked(ARCHIVE / f"version2-{name}.zip", tmp_path)
-    assert_same_run(CASES[name](workspace=tmp_path / "today.pf"), go_on(name, path))
+    # Records of today say more, so that only what a run ends with is compared.
+    assert_same_bits(CASES[name](workspace=tmp_path / "today.pf"), go_on(name, path))
 
 
 @pytest.mark.long

@@ -392,6 +392,8 @@ class CycleSchedule:
                 if certificate and certificate.objective <= state.objective:
                     state.feasible, state.objective = seen.point, certificate.objective
         program = state.point.program
+        if isinstance(state.feasible, Vector):  # the length of a proximal step shows in the last digit
+            state.objective = program.value_of_any(state.feasible)
         keep_better(state, program, program.plain_point(state.pool))
         clusters = None if self.rounder is None or state.point.labels is None else self.rounder.feasible(state.point)
         if clusters is not None:
