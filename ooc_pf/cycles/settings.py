@@ -173,7 +173,9 @@ LINEAR_ON_DISK = Settings(
     (*SHORT, QUICK, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK, share=0.05, calm=0.35, gamma=8.0
 )
 # On complete graphs proximal steps want all rows.
-LINEAR_COMPLETE = Settings((*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
+LINEAR_COMPLETE = Settings(
+    (*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0, gamma=8.0
+)
 
 
 def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
