@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..engine.certificate import NEGLIGIBLE, Certificate
+from ..engine.certificate import NEGLIGIBLE, Certificate, certified_ratio
 from ..engine.monitor import Monitor
 from ..engine.problem import Pass, State, Swept, Turn
 from ..engine.rows import Rows
@@ -306,6 +306,7 @@ class CycleSchedule:
         if self._is_time_to_round(state):
             with self.monitor.timed("round"):
                 state.point.labels = self.rounder.improve(state.point)
+            state.moved = True
         return self._standing(state)
 
     def _is_time_to_round(self, state: CycleState) -> bool:
@@ -317,8 +318,8 @@ class CycleSchedule:
         if self.rounder is None or state.point.labels is None:
             return {}
         cost, bound = self.rounder.cost(state.point), state.point.bound_of_clusterings(state.rows)
-        ratio = {"ratio": 1.0 if cost == 0.0 else cost / bound} if cost == 0.0 or bound > 0.0 else {}
-        return {"cost": cost, "bound_of_clusterings": bound, **ratio}
+        ratio = certified_ratio(cost, bound)
+        return {"cost": cost, "bound_of_clusterings": bound, **({} if ratio is None else {"ratio": ratio})}
 
     def forget(self, state: CycleState) -> int:
         forgotten = state.rows.forget()

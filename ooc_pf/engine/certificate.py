@@ -59,6 +59,13 @@ def relative_gap(upper: float, lower: float, worth: float = 0.0) -> float:
     return difference / size if size > 0.0 else math.inf
 
 
+def certified_ratio(cost: float, bound: float) -> float | None:
+    """Cost of an answer over a lower bound: 1 if the answer costs nothing, None while nothing is proven."""
+    if cost == 0.0:
+        return 1.0
+    return cost / bound if bound > NEGLIGIBLE * cost else None
+
+
 def converged(certificate: Certificate | None, tol: float) -> bool:
     """Whether the bounds meet and the iterate is feasible, both within ``tol``."""
     return certificate is not None and certificate.gap <= tol and certificate.violation <= tol * certificate.scale

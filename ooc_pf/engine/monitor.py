@@ -47,6 +47,7 @@ class Monitor:
         self._began = time.monotonic()
         self._deadline = None if max_time is None else self._began + max_time
         self._spent: dict[str, float] = {}
+        self._counted = 0.0  # within the timed part under way, for parts of it
         self._interrupted = self._asked = False
         self.stop = np.zeros(1, np.uint8)
         self._bar: tuple[str, int, int] | None = None
@@ -109,12 +110,14 @@ class Monitor:
 
     @contextlib.contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Count the time spent inside as time for ``what``."""
-        began = time.perf_counter()
+        """Count the time spent inside as time for ``what``, less what is counted for something else inside of it."""
+        began, before, self._counted = time.perf_counter(), self._counted, 0.0
         try:
             yield
         finally:
-            self._spent[what] = self._spent.get(what, 0.0) + time.perf_counter() - began
+            spent = time.perf_counter() - began
+            self._spent[what] = self._spent.get(what, 0.0) + spent - self._counted
+            self._counted = before + spent
 
     def take_times(self) -> dict[str, float]:
         """Seconds spent on each kind of work since the last call."""

@@ -22,7 +22,7 @@ from ..cycles.point import CyclePoint
 from ..cycles.program import CycleProgram, MakeProgram, Pairs
 from ..cycles.schedule import CycleState
 from ..cycles.settings import Settings
-from ..engine.certificate import converged
+from ..engine.certificate import certified_ratio, converged
 from ..engine.check import agree, require
 from ..engine.family import Given, Options
 from ..engine.limits import Limits, check_ratio
@@ -265,11 +265,6 @@ def is_optimal(edges: Edges, base: float | None, cost: float, bound: float) -> b
     parts = [part / least for _, part in edges.value.spans()] + ([np.array([base / least])] if base else [])
     whole = all(bool((np.abs(part - np.round(part)) <= WHOLE * np.abs(part)).all()) for part in parts)
     return whole and cost - bound < least * (1.0 - WHOLE) - WHOLE * cost
-
-
-def certified_ratio(cost: float, bound: float) -> float | None:
-    """Cost over bound: 1 if the clusters cost nothing, None while nothing is proven."""
-    return 1.0 if cost == 0 else cost / bound if bound > 0 else None
 
 
 def check_clusters(
