@@ -1,5 +1,14 @@
 """Every exception of the package; each refines a builtin, so callers may catch either."""
 
+import difflib
+from collections.abc import Iterable
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Words for the end of a message about a mistyped name: the known one that is most like it, or nothing."""
+    found = difflib.get_close_matches(name.casefold(), by_fold := {each.casefold(): each for each in known}, n=1)
+    return f" (did you mean {by_fold[found[0]]!r}?)" if found else ""
+
 
 class InputError(ValueError):
     """The data or an option cannot be used; the message names what was found and where."""

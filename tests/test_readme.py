@@ -44,3 +44,9 @@ def test_a_problem_of_ones_own_is_solved_as_shown(tmp_path, monkeypatch):
         result = runpy.run_path("own.py")["result"]
         assert result.converged and result.gap <= 1e-9
         assert abs(result.x.sum() - 1.0) < 1e-8 and result.x.max() <= 0.02 + 1e-8
+
+
+def test_the_forms_shown_are_taken(tmp_path):
+    code = re.search(r"<!-- forms -->\n```python\n(.*?)```", README, re.DOTALL).group(1)
+    (tmp_path / "forms.py").write_text(code.replace("pf.correlation", "labels = pf.correlation"))
+    assert runpy.run_path(str(tmp_path / "forms.py"))["labels"] == {"Ann": 0, "Bob": 0, "Cleo": 1}

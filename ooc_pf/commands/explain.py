@@ -3,9 +3,7 @@
 import math
 import shlex
 
-import numpy as np
-
-from ..engine.result import Result
+from ..engine.result import Result, cluster_sizes
 
 FAR = 10.0  # times the lower bound: a percentage of more says nothing
 
@@ -62,7 +60,7 @@ def _outcome(result: Result) -> str:
 
 
 def _cluster_lines(result: Result) -> list[str]:
-    clusters, bound = len(np.unique(result.labels)), result.lp_lower_bound
+    clusters, bound = len(cluster_sizes(result.labels)), result.lp_lower_bound
     ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
     return [
         f"  clusters     {clusters}   of cost {result.cost:.10g}; none can cost less than {bound:.10g}",

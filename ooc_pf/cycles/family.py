@@ -13,7 +13,7 @@ from ..engine.problem import FeasiblePoint
 from ..engine.rows import RowBlock
 from ..engine.store import ConstraintStore, read_blocks
 from ..errors import InputError
-from ..storage.arrays import digest, open_array, write_array
+from ..storage.arrays import digest, label_marks, open_array, write_array
 from ..storage.memory import AUTO, Budget
 from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, flat, write_vector
@@ -39,10 +39,11 @@ STORED = {"tol": float, "oracle": str, "seed": object, "external": bool, "settin
 
 @dataclass(frozen=True)
 class CycleData:
-    """A graph with values on its edges, and weights or None."""
+    """A graph with values on its edges, weights or None, and labels of the nodes that a caller gave, or None."""
 
     edges: Edges
     weights: np.ndarray | Vector | None = None
+    labels: np.ndarray | None = None
 
     @property
     def size(self) -> Size:
@@ -51,7 +52,8 @@ class CycleData:
     @property
     def fingerprint(self) -> str:
         edges = self.edges
-        return digest(edges.u.whole, edges.v.whole, edges.value.whole, np.array(edges.nodes))
+        numbers = edges.u.whole, edges.v.whole, edges.value.whole, np.array(edges.nodes)
+        return digest(*numbers, *label_marks(self.labels))
 
     def restore(self, point: FeasiblePoint) -> Any:
         return self.edges.restore(flat(point))
@@ -162,13 +164,14 @@ class CycleFamily:
     # -- input --------------------------------------------------------------------------------------------------------
 
     def read(self, given: Given) -> CycleData:
-        edges = read_edges(given.source, self.kind)
-        return CycleData(edges, read_weights((given.extras or {}).get("weights"), edges))
+        edges = read_edges(given.source, self.kind, given.labels)
+        return CycleData(edges, read_weights((given.extras or {}).get("weights"), edges), given.labels)
 
     def create(self, path: Any, data: CycleData) -> None:
         edges, source = data.edges, {"file": None, "digest": data.fingerprint}
-        ends = edges.u.whole, edges.v.whole
-        create_workspace(path, *ends, edges.value.whole, np.arange(edges.nodes), kind=self.kind, source=source)
+        ends, labels = (edges.u.whole, edges.v.whole), data.labels
+        labels = np.arange(edges.nodes) if labels is None else labels
+        create_workspace(path, *ends, edges.value.whole, labels, kind=self.kind, source=source)
 
     def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> CycleData:
         edges = load_edges(workspace, pool)

@@ -229,8 +229,11 @@ def _round_robin(count: np.ndarray) -> np.ndarray:
     return rank
 
 
-def canonical_edges(u, v, value) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Check arrays of edges given by a caller and return them as ``(u, v, value)`` with u < v, in the given order."""
+def canonical_edges(u, v, value, labels=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Check arrays of edges given by a caller and return them as ``(u, v, value)`` with u < v, in the given order.
+
+    What is wrong is told with the ``labels`` of the nodes, if they have any.
+    """
     u, v, value = np.asarray(u), np.asarray(v), np.asarray(value, np.float64)
     if not (u.ndim == v.ndim == value.ndim == 1 and len(u) == len(v) == len(value)):
         raise InputError(
@@ -247,14 +250,18 @@ def canonical_edges(u, v, value) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     ):
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise InputError(f"edge {at}: ({u[at]}, {v[at]}) with value {value[at]} is {what}; {remedy}")
+            raise InputError(f"edge {at}: {_names(labels, u[at], v[at])} with value {value[at]} is {what}; {remedy}")
     low, high = np.minimum(u, v).astype(np.int64), np.maximum(u, v).astype(np.int64)
     pair = low * (high.max(initial=0) + 1) + high
     order = np.argsort(pair, kind="stable")
     again = np.flatnonzero(np.diff(pair[order]) == 0)
     if len(again):
         first, second = order[again[0]], order[again[0] + 1]
-        raise InputError(
-            f"edges {first} and {second} are both ({low[first]}, {high[first]}); edges are undirected, merge them first"
-        )
+        pair = _names(labels, low[first], high[first])
+        raise InputError(f"edges {first} and {second} are both {pair}; edges are undirected, merge them first")
     return low, high, value
+
+
+def _names(labels, u, v) -> str:
+    """An edge as the caller knows it."""
+    return f"({u}, {v})" if labels is None else f"({labels[u]}, {labels[v]})"

@@ -29,14 +29,15 @@ class Edges:
     zeros: int | None = None  # of signed edges: how many weights of zero were left out
 
 
-def read_edges(graph: Any, kind: str = "distance") -> Edges:
+def read_edges(graph: Any, kind: str = "distance", labels: np.ndarray | None = None) -> Edges:
     """Edges of ``(u, v, value)`` arrays, a scipy.sparse matrix, a square array or an igraph.Graph.
 
-    With ``kind="signed"`` edges of weight zero are no edges; a vector given back has nan there.
+    With ``kind="signed"`` edges of weight zero are no edges, a vector given back has nan there, and what a node is to
+    itself, on the diagonal of a matrix, does not count. Nodes that have ``labels`` are as many as these.
     """
     if kind == "signed" and isinstance(graph, tuple) and len(graph) == 3 and np.asarray(graph[2]).dtype == bool:
         raise InputError("the weights are True and False; give numbers: positive for together, negative for apart")
-    edges = _read_edges(graph)
+    edges = _read_edges(graph, kind == "signed", labels)
     if kind == "signed" and edges.nodes < 2:
         raise InputError(f"the graph has {edges.nodes} nodes; clustering needs two at least")
     return _without_zeros(edges) if kind == "signed" else edges
@@ -63,19 +64,19 @@ def _without_zeros(edges: Edges) -> Edges:
     return _edges(u, v, value, edges.nodes, restore, zeros)
 
 
-def _read_edges(graph: Any) -> Edges:
+def _read_edges(graph: Any, loops: bool, labels: np.ndarray | None) -> Edges:
     if isinstance(graph, igraph.Graph):
         return _from_igraph(graph)
     if sparse.issparse(graph):
-        return _from_sparse(graph)
+        return _from_sparse(graph, loops)
     if isinstance(graph, tuple) and len(graph) == 3:
-        return _from_arrays(*graph)
-    return _from_square(graph)
+        return _from_arrays(*graph, labels)
+    return _from_square(graph, loops)
 
 
-def _from_arrays(u: Any, v: Any, value: Any) -> Edges:
-    u, v, value = canonical_edges(u, v, value)
-    nodes = int(max(u.max(initial=-1), v.max(initial=-1))) + 1
+def _from_arrays(u: Any, v: Any, value: Any, labels: np.ndarray | None) -> Edges:
+    u, v, value = canonical_edges(u, v, value, labels)
+    nodes = int(max(u.max(initial=-1), v.max(initial=-1))) + 1 if labels is None else len(labels)
     if nodes > MANY_NODES and nodes > 100 * len(u):
         raise InputError(
             f"node numbers go up to {nodes - 1} for {len(u)} edges, and memory goes with the largest; number the nodes "
@@ -93,13 +94,13 @@ def _from_igraph(graph: igraph.Graph) -> Edges:
     return _edges(u, v, value, graph.vcount(), lambda x: x)
 
 
-def _from_sparse(matrix: Any) -> Edges:
+def _from_sparse(matrix: Any, loops: bool) -> Edges:
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"a sparse matrix of distances must be square, found shape {matrix.shape}")
     entries = sparse.coo_array(matrix)
     row, column, value = entries.row, entries.col, entries.data.astype(np.float64)
     off = row != column
-    if np.any(value[~off] != 0):
+    if np.any(value[~off] != 0) and not loops:
         raise InputError("the diagonal of the sparse matrix must be zero or empty")
     upper = row < column
     mirrored = {"upper": sparse.coo_array((value[upper], (row[upper], column[upper])), matrix.shape).tocsr()}
@@ -121,7 +122,7 @@ def _from_sparse(matrix: Any) -> Edges:
     return _edges(u, v, value, matrix.shape[0], restore)
 
 
-def _from_square(graph: Any) -> Edges:
+def _from_square(graph: Any, loops: bool) -> Edges:
     try:
         matrix = np.asarray(graph, np.float64)
     except (TypeError, ValueError):
@@ -129,7 +130,8 @@ def _from_square(graph: Any) -> Edges:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(
             f"cannot read a graph from {type(graph).__name__} of shape {np.shape(matrix)}; give a workspace path, "
-            "a tuple (u, v, value) of arrays, a square array, a scipy.sparse matrix or an igraph.Graph"
+            "a tuple (u, v, value) of arrays, a square array, a scipy.sparse matrix, a table of edges, or a graph of "
+            "networkx or igraph"
         )
     wrong = np.argwhere(~np.isfinite(matrix))
     if len(wrong):
@@ -141,7 +143,7 @@ def _from_square(graph: Any) -> Edges:
         raise InputError(
             f"entries ({i}, {j}) = {matrix[i, j]} and ({j}, {i}) = {matrix[j, i]} differ; symmetrise first"
         )
-    if np.any(np.diag(matrix)):
+    if np.any(np.diag(matrix)) and not loops:
         i = int(np.argmax(np.diag(matrix) != 0))
         raise InputError(f"entry ({i}, {i}) is {matrix[i, i]}; the diagonal must be zero")
     u, v = np.triu_indices(len(matrix), 1)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from ..errors import InputError
+from ..errors import InputError, nearest
 
 # Names of the two nodes of an edge, in lower case and without signs between the words. Each pair also counts with one
 # of the words before or after both, as in source_id, target_id.
@@ -95,19 +95,29 @@ def choose_columns(names: list[str]) -> tuple[int, ...]:
     Unclear
         The names leave it open; the message says why.
     """
+    nodes = choose_nodes(names)
+    return (*nodes, *choose_value(names, nodes))
+
+
+def choose_nodes(names: list[str]) -> tuple[int, int]:
+    """The columns of the two nodes; raises Unclear if the names leave it open."""
     pairs = find_pairs(names)
     if len(pairs) > 1:
         told = "; ".join(f"{names[pair.first]} and {names[pair.second]}" for pair in pairs[:3])
         raise Unclear(f"several pairs of them may be the nodes ({told})")
+    return (pairs[0].first, pairs[0].second) if pairs else _two_left([plain_name(name) for name in names])
+
+
+def choose_value(names: list[str], nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """The column of the value beside those of the nodes, if there is one; raises Unclear if there may be several."""
     plain = [plain_name(name) for name in names]
-    nodes = (pairs[0].first, pairs[0].second) if pairs else _two_left(plain)
     left = [k for k in range(len(names)) if k not in nodes]
     # A known name, or one with a known word in it, or the only one that nothing is known of.
     values = [k for k in left if plain[k] in VALUES] or [k for k in left if _says(names[k], VALUES)]
     values = values or [k for k in left if plain[k] and not _says(names[k], OTHERS)]
     if len(values) > 1:
         raise Unclear(f"several of them may be the value ({', '.join(names[k] for k in values[:5])})")
-    return (*nodes, *values)
+    return tuple(values)
 
 
 def _says(name: str, known: frozenset[str]) -> bool:
@@ -144,7 +154,9 @@ def locate(file: str, columns: tuple[str, ...], names: list[str], where: str) ->
     for column in columns:
         if names.count(column) != 1:
             problem = "twice" if column in names else "missing"
-            raise InputError(f"{file}: column {column!r} is {problem} {where}; the columns are {', '.join(names[:20])}")
+            near = nearest(column, names) if problem == "missing" else ""
+            told = ", ".join(names[:20])
+            raise InputError(f"{file}: column {column!r} is {problem} {where}{near}; the columns are {told}")
     return tuple(map(names.index, columns))
 
 

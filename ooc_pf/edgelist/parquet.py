@@ -12,6 +12,7 @@ from pyarrow import parquet
 from ..errors import InputError
 from .columns import Unclear, are_positions, choose_columns, locate, locate_positions, propose
 from .fields import SKIP_REMEDY
+from .kinds import is_id, is_number, is_text, plain_type
 from .layout import Asked
 from .text import row_schema
 
@@ -34,10 +35,10 @@ class ParquetSource:
         self.positions = self._find_columns(asked)
         self.columns = tuple(schema.names[position] for position in self.positions)
         locate(path.name, self.columns, schema.names, "in its schema")  # columns are read by name
-        kinds = [_plain_type(schema.field(name).type) for name in self.columns]
+        kinds = [plain_type(schema.field(name).type) for name in self.columns]
         self._check_types(kinds)
         self.has_value = len(kinds) == 3
-        self.text_labels = any(_is_text(kind) for kind in kinds[:2])
+        self.text_labels = any(is_text(kind) for kind in kinds[:2])
 
     def _find_columns(self, asked: Asked) -> tuple[int, ...]:
         """The places of the columns to read, as the user or their names say."""
@@ -57,8 +58,8 @@ class ParquetSource:
             raise InputError(f"{file}: the columns are {told}, and {unclear}; {propose(names)}") from None
 
     def _check_types(self, kinds: list[pa.DataType]) -> None:
-        node = (_is_integer_or_text, "integers or text for a node id")
-        number = (_is_number, f"numbers for {self.value}")
+        node = (is_id, "integers or text for a node id")
+        number = (is_number, f"numbers for {self.value}")
         for name, kind, (fits, wanted) in zip(self.columns, kinds, (node, node, number), strict=False):
             if not fits(kind):
                 raise InputError(
@@ -119,20 +120,3 @@ class ParquetSource:
             raise InputError(
                 f"{self.path.name}: column {name!r} holds ids above 2**63 - 1; store them as text instead"
             ) from None
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the values, which may be stored by number in a dictionary."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-
-
-def _is_integer_or_text(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or _is_text(kind)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from ..storage.memory import Budget
 from ..storage.records import read_record, require
 from ..storage.vectors import Pool
@@ -37,10 +39,13 @@ class Given:
         The path of a workspace, or the problem itself in a form that the family reads.
     extras : dict or None
         Large options beside it, such as weights; None: those of the run that the workspace holds.
+    labels : array or None
+        Of the nodes, by number, where they have other names than their numbers: integers or text.
     """
 
     source: Any
     extras: dict[str, Any] | None = field(default_factory=dict)
+    labels: np.ndarray | None = None
 
 
 class Data(Protocol):

@@ -55,6 +55,15 @@ class Held:
         return self.value
 
 
+def cluster_sizes(labels: Any) -> np.ndarray:
+    """Sizes of clusters, largest first; labels come by node, as a dict, or in a column of a table."""
+    if isinstance(labels, dict):
+        labels = list(labels.values())
+    elif not hasattr(labels, "dtype"):
+        labels = labels["cluster"]
+    return np.sort(np.unique(np.asarray(labels), return_counts=True)[1])[::-1]
+
+
 def _multipliers(block: "RowBlock") -> Iterable[tuple[int, float]]:
     """Key and dual of each row that matters, the dual being that of the row as it was given."""
     assert block.general is not None
@@ -109,7 +118,7 @@ class Result:
         The remembered rows and their multipliers, read when asked for. Of general rows: the multiplier of each key; of
         general sets: the increment of each set, over the variables it is about.
     nodes : array or None
-        Labels of the nodes in the input, where the graph came from a workspace.
+        Labels of the nodes in the input, where the graph came from a workspace or has any.
     workspace : Path, str or None
         Where the state is, if it is on disk or on an object store.
     made : dict
@@ -236,6 +245,6 @@ class Result:
     def _made_lines(self) -> Iterator[tuple[str, str]]:
         for name, value in self.made.items():
             if name == "labels" and value is not None:
-                yield "clusters", f"{len(np.unique(value))}"
+                yield "clusters", f"{len(cluster_sizes(value))}"
             elif isinstance(value, Real) and name != "closure_distance":
                 yield name.replace("_", " "), f"{value:.10g}"

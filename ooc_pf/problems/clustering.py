@@ -33,6 +33,7 @@ from ..errors import InputError
 from ..storage.arrays import read_array
 from ..storage.vectors import Pool, Vector, read_vector, spans
 from ..storage.workspace import Workspace
+from .forms import read_form
 from .rounding import round_clusters, round_in_passes, round_quickly
 
 RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio")
@@ -96,6 +97,9 @@ def clustering_program(gamma: float | None, base: float | None = None, first: fl
 def correlation_clustering(
     graph: Any,
     *,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
     gamma: float | None = None,
     base: float | None = None,
     tol: float = 1e-2,
@@ -120,9 +124,10 @@ def correlation_clustering(
 
     Parameters
     ----------
-    graph : path, (u, v, weight) arrays, square array, scipy.sparse matrix or igraph.Graph
-        Positive weights attract, negative ones repel. A path names a workspace converted with ``kind="signed"``. Pairs
-        of weight zero count as not listed: ``x`` is nan there, and ``zeros`` tells how many were given.
+    graph : path, (u, v, weight) arrays, table of edges, square array or DataFrame, scipy.sparse matrix, graph
+        As for `metric_nearness`. Positive weights attract, negative ones repel. A path names a workspace converted with
+        ``kind="signed"``. Pairs of weight zero count as not listed: ``x`` is nan there, and ``zeros`` tells how many
+        were given. The diagonal of a matrix does not count.
     gamma : float or None
         None: the linear program, ``min sum w f``, whose bound proves most about clusters. A number: the paper's
         quadratic program, with this strength of the linear against the quadratic term.
@@ -142,7 +147,8 @@ def correlation_clustering(
     -------
     Result
         ``x`` (0 together, 1 apart, by edge; for a pair not listed the length of the shortest path over attractive
-        edges, at most 1), ``labels`` (cluster of each node), ``cost`` of the clusters, ``lp_lower_bound`` that holds
+        edges, at most 1), ``labels`` (cluster of each node: an array, for pandas a Series by node, for networkx a dict,
+        for other tables a table of ``node`` and ``cluster``), ``cost`` of the clusters, ``lp_lower_bound`` that holds
         for every clustering, ``certified_ratio = cost / lp_lower_bound``, ``apriori_ratio``, and ``paper_ratio``, the
         formula as printed in the paper (both None for the linear program). ``optimal`` tells that no clustering is
         cheaper: all weights are multiples of one number, and the bound is less than that below the cost. The status
@@ -176,7 +182,8 @@ def correlation_clustering(
     )
     options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": gamma, "base": base, "external": external}
     options["ratio"] = ratio
-    return solve(CLUSTERING, Given(graph), options, limits)
+    form = read_form(graph, source, target, weight)
+    return form.dress(solve(CLUSTERING, Given(form.graph, labels=form.labels), options, limits))
 
 
 def _checked_base(base: Any) -> float | None:

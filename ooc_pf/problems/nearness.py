@@ -20,8 +20,9 @@ from ..errors import InputError
 from ..storage.vectors import Pool, Vector
 from ..storage.workspace import Workspace, is_path
 from ..triangles.family import TableFamily
-from ..triangles.inputs import as_square, square_size
+from ..triangles.inputs import square_size
 from ..triangles.stored import holds_table, lists_all_pairs
+from .forms import read_form
 
 
 def nearness_settings(options: Options, disk: bool) -> Settings:
@@ -65,6 +66,9 @@ def _is_table(graph: Any, oracle: str, external: bool | None, limits: Limits) ->
 def metric_nearness(
     graph: Any,
     *,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
     weights: Any = None,
     lower: Any = None,
     upper: Any = None,
@@ -88,9 +92,15 @@ def metric_nearness(
 
     Parameters
     ----------
-    graph : path, (u, v, d) arrays, square array, scipy.sparse matrix or igraph.Graph
-        A path names a workspace made by `convert`. An igraph graph gives its distances in the edge attribute
-        ``weight``. Distances may be negative; the graph may have several parts.
+    graph : path, (u, v, d) arrays, table of edges, square array or DataFrame, scipy.sparse matrix, graph
+        A path names a workspace made by `convert`. A table is a pandas DataFrame, or anything with the Arrow C stream
+        interface (polars, pyarrow, DuckDB relations), with a row for each edge. A graph is one of igraph or networkx,
+        with distances in the edge attribute ``weight``. A vector by pair, as scipy.spatial.distance.pdist makes it,
+        stands for a square array. Nodes may be text. Distances may be negative; the graph may have several parts.
+        Entries (i, j) and (j, i) that differ by rounding alone are replaced by their mean, with a warning.
+    source, target, weight : str, optional
+        Columns of a table: the two nodes and the distance. By default their names tell, as in `convert`; without a
+        distance it is 1. Of a networkx graph ``weight`` names the edge attribute.
     weights : array, optional
         Positive weight of each edge, in the order of the edges, or a square array where the graph is one.
     lower, upper : number or array, optional
@@ -129,7 +139,8 @@ def metric_nearness(
     Returns
     -------
     Result
-        ``x`` is feasible whatever the status, and comes in the form of the input. For a square array ``violation`` is
+        ``x`` is feasible whatever the status, and comes in the form of the input: by edge (a Series for a DataFrame, a
+        dict for networkx), or square, or by pair. For a square array ``violation`` is
         the Euclidean distance of the iterate from its shortest-path closure, no smaller than the largest violation.
 
     Examples
@@ -150,11 +161,13 @@ def metric_nearness(
         restart=restart,
         client=client,
     )
-    graph = as_square(graph)
+    form = read_form(graph, source, target, weight)
+    graph, (weights, lower, upper) = form.graph, map(form.beside, (weights, lower, upper))
     if _is_table(graph, oracle, external, limits):
         options = {"tol": 1e-10 if tol is None else tol, "oracle": oracle, "seed": seed}
-        return solve(TABLE, Given(graph, {"weights": weights, "lower": lower, "upper": upper}), options, limits)
+        given = Given(graph, {"weights": weights, "lower": lower, "upper": upper}, form.labels)
+        return form.dress(solve(TABLE, given, options, limits))
     if lower is not None or upper is not None:
         raise InputError("lower= and upper= need a complete graph, given as a square array, and oracle='numba'")
     options = {"tol": 1e-6 if tol is None else tol, "oracle": oracle, "seed": seed, "external": external}
-    return solve(NEARNESS, Given(graph, {"weights": weights}), options, limits)
+    return form.dress(solve(NEARNESS, Given(graph, {"weights": weights}, form.labels), options, limits))

@@ -282,6 +282,13 @@ def digest_group(group: Path) -> str:
     return total.hexdigest()
 
 
+def label_marks(labels: np.ndarray | None) -> list[np.ndarray]:
+    """What labels of nodes, if any, add to a fingerprint."""
+    if labels is None:
+        return []
+    return [np.frombuffer("\0".join(map(str, labels)).encode(), np.uint8)]
+
+
 def digest(*arrays: np.ndarray) -> str:
     """A fingerprint, to recognise the same numbers later."""
     total = hashlib.blake2b(digest_size=16)

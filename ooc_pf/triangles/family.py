@@ -15,7 +15,7 @@ from ..engine.limits import Limits, check_seed, check_tol
 from ..engine.problem import FeasiblePoint
 from ..engine.rows import RowBlock
 from ..errors import InputError
-from ..storage.arrays import make_group, write_parts
+from ..storage.arrays import label_marks, make_group, write_parts
 from ..storage.memory import Budget
 from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, write_vector
@@ -47,11 +47,12 @@ STORED = {"tol": float, "seed": object, "settings": dict, **dict.fromkeys(EXTRAS
 
 @dataclass(frozen=True)
 class TableData:
-    """A table, or None where a workspace holds it, with weights and limits."""
+    """A table, or None where a workspace holds it, with weights and limits, and labels that a caller gave, or None."""
 
     table: Any
     nodes: int
     extras: dict[str, Any]
+    labels: np.ndarray | None = None
 
     @property
     def size(self) -> Size:
@@ -59,7 +60,8 @@ class TableData:
 
     @cached_property
     def fingerprint(self) -> str:
-        return digest_square(self.table, Tiling(self.nodes, numbers.choose_side(self.nodes)))
+        tiling = Tiling(self.nodes, numbers.choose_side(self.nodes))
+        return digest_square(self.table, tiling, *label_marks(self.labels))
 
     def restore(self, point: FeasiblePoint) -> np.ndarray:
         return unfold(point, self.nodes)
@@ -120,11 +122,12 @@ class TableFamily:
 
     def read(self, given: Given) -> TableData:
         assert given.extras is not None
-        return TableData(given.source, len(given.source), given.extras)
+        return TableData(given.source, len(given.source), given.extras, given.labels)
 
     def create(self, path: Any, data: TableData) -> None:
         tiling = Tiling(data.nodes, numbers.choose_side(data.nodes))
-        create_table_workspace(path, data.table, tiling, data.fingerprint)
+        labels = np.arange(data.nodes) if data.labels is None else data.labels
+        create_table_workspace(path, data.table, tiling, labels, data.fingerprint)
 
     def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> TableData:
         check_table(workspace)

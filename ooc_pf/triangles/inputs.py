@@ -160,7 +160,7 @@ def _ends(tiling: Tiling) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield u + own.start, v
 
 
-def digest_square(matrix: Any, tiling: Tiling) -> str:
+def digest_square(matrix: Any, tiling: Tiling, *more: np.ndarray) -> str:
     """The fingerprint `inputs.digest` gives the same graph as a list of edges."""
     total = hashlib.blake2b(digest_size=16)
     for end in (0, 1):
@@ -169,11 +169,12 @@ def digest_square(matrix: Any, tiling: Tiling) -> str:
     for i, stripe in enumerate(read_distances(matrix, tiling)):
         own = np.arange(tiling.lines(i).start, tiling.lines(i).stop)
         total.update(stripe[np.arange(tiling.nodes) > own[:, None]].tobytes())
-    total.update(np.array(tiling.nodes).tobytes())
+    for array in (np.array(tiling.nodes), *more):
+        total.update(array.tobytes())
     return total.hexdigest()
 
 
-def create_table_workspace(path: str | Path, matrix: Any, tiling: Tiling, mark: str) -> None:
+def create_table_workspace(path: str | Path, matrix: Any, tiling: Tiling, labels: np.ndarray, mark: str) -> None:
     """Make a workspace of all pairs from a square matrix, a few lines at a time."""
     with building(path) as directory:
         group = directory / EDGES
@@ -183,7 +184,7 @@ def create_table_workspace(path: str | Path, matrix: Any, tiling: Tiling, mark: 
                 writer.append(values)
         for writer in writers:
             writer.close()
-        write_labels(group, np.arange(tiling.nodes))
+        write_labels(group, labels)
         source = {"file": None, "digest": mark}
         create_manifest(directory, kind="distance", nodes=tiling.nodes, edges=tiling.edges, source=source)
 

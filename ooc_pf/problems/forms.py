@@ -1,0 +1,249 @@
+"""The forms in which people have graphs, and the answer in the form that went in.
+
+Libraries that are no dependency are looked for among those that are loaded: what they made can only come from there.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+from scipy.spatial.distance import squareform
+
+from ..edgelist.tables import EdgeTable, as_column, number_nodes, read_table
+from ..engine.result import Result
+from ..errors import InputError, nearest
+from ..storage.workspace import is_path
+from ..triangles.inputs import as_square
+
+ROUNDING = 1e-12  # of the largest entry: two entries of a pair that differ by less are meant to be the same
+LINES = 256  # cost only: of a square array compared with its mirror image at once
+
+
+def _unchanged(answer: Any) -> Any:
+    return answer
+
+
+@dataclass(frozen=True)
+class Form:
+    """A graph as the engine takes it, and the way back.
+
+    Attributes
+    ----------
+    graph
+        A path, arrays (u, v, value), a square array, a sparse matrix or an igraph.Graph.
+    labels : array or None
+        Integers or text, by node, that a workspace can keep.
+    by_edge, by_node : function
+        Put a vector by edge (or a square array), or one by node, into the form of the input.
+    """
+
+    graph: Any
+    labels: np.ndarray | None = None
+    by_edge: Callable[[Any], Any] = _unchanged
+    by_node: Callable[[Any], Any] = _unchanged
+
+    def beside(self, value: Any) -> Any:
+        """Weights or limits as an array; those with labels must have the labels of the graph."""
+        if _is_a(value, "pandas", "DataFrame") and self.labels is not None:
+            for axis in (value.index, value.columns):
+                if list(axis) != list(self.labels):
+                    raise InputError("the table given beside the graph has other labels, or in another order")
+        return value.to_numpy() if hasattr(value, "to_numpy") else value
+
+    def dress(self, result: Result) -> Result:
+        """The result in the form of the input."""
+        made = dict(result.made)
+        if made.get("labels") is not None:
+            made["labels"] = self.by_node(made["labels"])
+        changes: dict[str, Any] = {"made": made, "read_x": lambda: self.by_edge(result.x)}
+        if self.labels is not None:
+            changes["read_nodes"] = lambda: self.labels
+        return replace(result, **changes)
+
+
+def read_form(graph: Any, source: str | None = None, target: str | None = None, weight: str | None = None) -> Form:
+    """Take a graph in any form; ``source``, ``target`` and ``weight`` are columns of a table.
+
+    Of a networkx graph ``weight`` names the attribute of an edge.
+    """
+    if _is_a(graph, "networkx", "Graph"):
+        _no_columns(graph, source, target)
+        return _from_networkx(graph, weight)
+    if _is_a(graph, "pandas", "DataFrame"):
+        square = source is None and weight is None and _is_square_frame(graph)
+        return _from_square_frame(graph) if square else _from_frame(graph, read_table(graph, source, target, weight))
+    if hasattr(graph, "__arrow_c_stream__"):
+        return _from_arrow(graph, read_table(graph, source, target, weight))
+    _no_columns(graph, source, target, weight)
+    if is_path(graph):
+        return Form(graph)
+    if isinstance(graph, tuple) and len(graph) == 3:
+        return _from_arrays(*graph)
+    graph = as_square(graph)
+    if isinstance(graph, np.ndarray) and graph.ndim == 1 and len(graph):
+        return _from_condensed(graph)
+    return Form(evened(graph))
+
+
+def _is_a(value: Any, library: str, name: str) -> bool:
+    loaded = sys.modules.get(library)
+    return loaded is not None and isinstance(value, getattr(loaded, name, ()))
+
+
+def _no_columns(graph: Any, *columns: str | None) -> None:
+    named = [name for name in columns if name is not None]
+    if named:
+        what = "a file names its columns when it is converted" if is_path(graph) else "it has no columns"
+        raise InputError(f"column {named[0]!r} was asked of {type(graph).__name__}: {what}")
+
+
+# -- lists of edges ---------------------------------------------------------------------------------------------------
+
+
+def _from_arrays(u: Any, v: Any, value: Any) -> Form:
+    """Numbers are taken as they are; text is numbered in its order."""
+    u, v = np.asarray(u), np.asarray(v)
+    if not ({u.dtype.kind, v.dtype.kind} & set("OUT") and u.ndim == v.ndim == 1 and len(u) == len(v)):
+        return Form((u, v, value))
+    u, v, labels = number_nodes(as_column(u.astype(object)), as_column(v.astype(object)))
+    return Form((u, v, value), labels)
+
+
+def _from_frame(frame: Any, edges: EdgeTable) -> Form:
+    pandas = sys.modules["pandas"]
+    index = pandas.Index(edges.labels, name="node")
+    return Form(
+        edges[:3],
+        edges.labels,
+        lambda x: pandas.Series(x, frame.index, name="x"),
+        lambda labels: pandas.Series(labels, index, name="cluster"),
+    )
+
+
+def _from_arrow(table: Any, edges: EdgeTable) -> Form:
+    """A frame of polars gives a series and a frame; anything else an Arrow array and an Arrow table."""
+    of_polars = _is_a(table, "polars", "DataFrame")
+    column = sys.modules["polars"].Series if of_polars else pa.array
+    frame = sys.modules["polars"].DataFrame if of_polars else pa.table
+    return Form(edges[:3], edges.labels, column, lambda labels: frame({"node": edges.labels, "cluster": labels}))
+
+
+def _from_networkx(graph: Any, weight: str | None) -> Form:
+    if graph.is_directed() or graph.is_multigraph():
+        kind = "directed" if graph.is_directed() else "a multigraph"
+        raise InputError(f"the networkx graph is {kind}; make it a plain one first, e.g. networkx.Graph(graph)")
+    name, nodes = weight or "weight", list(graph)
+    number = {node: k for k, node in enumerate(nodes)}
+    ends, value = [], []
+    for a, b, found in graph.edges(data=True):
+        ends.append((a, b))
+        value.append(found.get(name))
+    if weight is None and all(each is None for each in value):
+        value = [1.0] * len(value)
+    if None in value:
+        a, b = ends[value.index(None)]
+        raise InputError(f"edge ({a!r}, {b!r}) has no attribute {name!r}{nearest(name, map(str, graph.edges[a, b]))}")
+    u, v = (np.array([number[pair[k]] for pair in ends], np.int64) for k in (0, 1))
+    return Form(
+        (u, v, np.array(value)),
+        _stored_labels(nodes),
+        lambda x: dict(zip(ends, x.tolist(), strict=True)),
+        lambda labels: dict(zip(nodes, labels.tolist(), strict=True)),
+    )
+
+
+def _stored_labels(nodes: list[Any]) -> np.ndarray:
+    """Labels of any kind as integers, or else as text."""
+    if all(type(node) is int and abs(node) < 2**63 for node in nodes):
+        return np.array(nodes, np.int64)
+    labels = np.empty(len(nodes), object)
+    labels[:] = [str(node) for node in nodes]
+    if len(set(labels)) < len(nodes):
+        raise InputError("two nodes of the graph read the same as text, such as 1 and '1'; rename one")
+    return labels
+
+
+# -- tables of all pairs ----------------------------------------------------------------------------------------------
+
+
+def _is_square_frame(frame: Any) -> bool:
+    """Whether lines and columns have the same names; in another order they are refused."""
+    if frame.shape[0] != frame.shape[1] or not len(frame):
+        return False
+    if frame.index.equals(frame.columns):
+        return True
+    if set(frame.index) == set(frame.columns):
+        raise InputError("the lines of the square table are in another order than its columns: take df.loc[df.columns]")
+    return False
+
+
+def _from_square_frame(frame: Any) -> Form:
+    pandas = sys.modules["pandas"]
+    try:
+        matrix = frame.to_numpy(np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the square table holds something that is no number") from None
+    return Form(
+        evened(matrix),
+        _stored_labels(frame.index.tolist()),
+        lambda x: pandas.DataFrame(x, frame.index, frame.columns),
+        lambda labels: pandas.Series(labels, frame.index, name="cluster"),
+    )
+
+
+def _from_condensed(distances: np.ndarray) -> Form:
+    nodes = round((1.0 + (1.0 + 8.0 * len(distances)) ** 0.5) / 2.0)
+    if nodes * (nodes - 1) // 2 != len(distances):
+        raise InputError(
+            f"a vector of {len(distances)} numbers is no list of all pairs: {nodes} points have "
+            f"{nodes * (nodes - 1) // 2}"
+        )
+    return Form(squareform(np.asarray(distances, np.float64)), by_edge=lambda x: squareform(x, checks=False))
+
+
+def evened(matrix: Any) -> Any:
+    """The matrix, made symmetric and hollow where it is but for rounding; otherwise as it is."""
+    if sparse.issparse(matrix):
+        return _evened_sparse(matrix)
+    square = isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap) and matrix.ndim == 2
+    if not (square and matrix.shape[0] == matrix.shape[1] and matrix.dtype.kind == "f"):
+        return matrix
+    parts = [_off(matrix, slice(first, first + LINES)) for first in range(0, len(matrix), LINES)]
+    largest, off = np.array(parts).reshape(-1, 2).max(axis=0, initial=0.0)
+    limit, diagonal = ROUNDING * largest, np.abs(np.diag(matrix)).max(initial=0.0)
+    hollow = 0.0 < diagonal <= limit
+    if not (np.isfinite(limit) and off <= limit and (off > 0.0 or hollow)):
+        return matrix
+    _note(max(off, diagonal) if hollow else off)
+    mean = (matrix + matrix.T) / 2.0
+    if hollow:
+        np.fill_diagonal(mean, 0.0)
+    return mean
+
+
+def _off(matrix: np.ndarray, lines: slice) -> tuple[float, float]:
+    """The largest entry of some lines, and how far they are from their mirror image."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.abs(matrix[lines]).max(), np.abs(matrix[lines] - matrix[:, lines].T).max()
+
+
+def _evened_sparse(matrix: Any) -> Any:
+    if matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind != "f" or not matrix.nnz:
+        return matrix
+    off = float(abs(matrix - matrix.T).max())
+    if not 0.0 < off <= ROUNDING * float(abs(matrix).max()):
+        return matrix
+    _note(off)
+    return (matrix + matrix.T) / 2.0
+
+
+def _note(off: float) -> None:
+    warnings.warn(
+        f"the matrix is symmetric but for rounding (by {off:.1e} at most); the mean of each pair was taken",
+        stacklevel=5,
+    )
