@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
     from .problems.clustering import correlation_clustering
     from .problems.data import random_dissimilarities, wang_weights
+    from .problems.estimators import CorrelationClustering, MetricNearness
     from .problems.itml import ITML, ITML_Supervised
     from .problems.nearness import metric_nearness
     from .problems.project_and_forget import project_and_forget
@@ -29,9 +30,11 @@ __all__ = [
     "ITML",
     "BudgetError",
     "ClusterError",
+    "CorrelationClustering",
     "ITML_Supervised",
     "InputError",
     "LinearSVM",
+    "MetricNearness",
     "Result",
     "WorkspaceBusyError",
     "WorkspaceError",
@@ -57,10 +60,12 @@ __all__ = [
 _MODULES = {
     "BudgetError": ".errors",
     "ClusterError": ".errors",
+    "CorrelationClustering": ".problems.estimators",
     "ITML": ".problems.itml",
     "ITML_Supervised": ".problems.itml",
     "InputError": ".errors",
     "LinearSVM": ".problems.svm",
+    "MetricNearness": ".problems.estimators",
     "Result": ".engine.result",
     "WorkspaceBusyError": ".errors",
     "WorkspaceError": ".errors",

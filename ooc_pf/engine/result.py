@@ -55,13 +55,16 @@ class Held:
         return self.value
 
 
-def cluster_sizes(labels: Any) -> np.ndarray:
-    """Sizes of clusters, largest first; labels come by node, as a dict, or in a column of a table."""
+def label_array(labels: Any) -> np.ndarray:
+    """Clusters by node, from an array, a series, a dict, or the column of a table."""
     if isinstance(labels, dict):
-        labels = list(labels.values())
-    elif not hasattr(labels, "dtype"):
-        labels = labels["cluster"]
-    return np.sort(np.unique(np.asarray(labels), return_counts=True)[1])[::-1]
+        return np.array(list(labels.values()))
+    return np.asarray(labels if hasattr(labels, "dtype") else labels["cluster"])
+
+
+def cluster_sizes(labels: Any) -> np.ndarray:
+    """Sizes of clusters, largest first; labels in any form of `label_array`."""
+    return np.sort(np.unique(label_array(labels), return_counts=True)[1])[::-1]
 
 
 def _multipliers(block: "RowBlock") -> Iterable[tuple[int, float]]:

@@ -40,12 +40,15 @@ class Form:
         Integers or text, by node, that a workspace can keep.
     by_edge, by_node : function
         Put a vector by edge (or a square array), or one by node, into the form of the input.
+    rounding : float
+        How far a matrix was from being symmetric, where that counts as rounding.
     """
 
     graph: Any
     labels: np.ndarray | None = None
     by_edge: Callable[[Any], Any] = _unchanged
     by_node: Callable[[Any], Any] = _unchanged
+    rounding: float = 0.0
 
     def beside(self, value: Any) -> Any:
         """Weights or limits as an array; those with labels must have the labels of the graph."""
@@ -71,6 +74,14 @@ def read_form(graph: Any, source: str | None = None, target: str | None = None, 
 
     Of a networkx graph ``weight`` names the attribute of an edge.
     """
+    form = _read_form(graph, source, target, weight)
+    if form.rounding:
+        text = f"the matrix is symmetric but for rounding (by {form.rounding:.1e} at most); means of pairs were taken"
+        warnings.warn(text, stacklevel=3)
+    return form
+
+
+def _read_form(graph: Any, source: str | None, target: str | None, weight: str | None) -> Form:
     if _is_a(graph, "networkx", "Graph"):
         _no_columns(graph, source, target)
         return _from_networkx(graph, weight)
@@ -87,7 +98,8 @@ def read_form(graph: Any, source: str | None = None, target: str | None = None, 
     graph = as_square(graph)
     if isinstance(graph, np.ndarray) and graph.ndim == 1 and len(graph):
         return _from_condensed(graph)
-    return Form(evened(graph))
+    matrix, rounding = evened(graph)
+    return Form(matrix, rounding=rounding)
 
 
 def _is_a(value: Any, library: str, name: str) -> bool:
@@ -188,11 +200,13 @@ def _from_square_frame(frame: Any) -> Form:
         matrix = frame.to_numpy(np.float64)
     except (TypeError, ValueError):
         raise InputError("the square table holds something that is no number") from None
+    matrix, rounding = evened(matrix)
     return Form(
-        evened(matrix),
+        matrix,
         _stored_labels(frame.index.tolist()),
         lambda x: pandas.DataFrame(x, frame.index, frame.columns),
         lambda labels: pandas.Series(labels, frame.index, name="cluster"),
+        rounding,
     )
 
 
@@ -206,24 +220,23 @@ def _from_condensed(distances: np.ndarray) -> Form:
     return Form(squareform(np.asarray(distances, np.float64)), by_edge=lambda x: squareform(x, checks=False))
 
 
-def evened(matrix: Any) -> Any:
-    """The matrix, made symmetric and hollow where it is but for rounding; otherwise as it is."""
+def evened(matrix: Any) -> tuple[Any, float]:
+    """The matrix, made symmetric and hollow where it is but for rounding, and by how much; otherwise as it is."""
     if sparse.issparse(matrix):
         return _evened_sparse(matrix)
     square = isinstance(matrix, np.ndarray) and not isinstance(matrix, np.memmap) and matrix.ndim == 2
     if not (square and matrix.shape[0] == matrix.shape[1] and matrix.dtype.kind == "f"):
-        return matrix
+        return matrix, 0.0
     parts = [_off(matrix, slice(first, first + LINES)) for first in range(0, len(matrix), LINES)]
     largest, off = np.array(parts).reshape(-1, 2).max(axis=0, initial=0.0)
     limit, diagonal = ROUNDING * largest, np.abs(np.diag(matrix)).max(initial=0.0)
     hollow = 0.0 < diagonal <= limit
     if not (np.isfinite(limit) and off <= limit and (off > 0.0 or hollow)):
-        return matrix
-    _note(max(off, diagonal) if hollow else off)
-    mean = (matrix + matrix.T) / 2.0
+        return matrix, 0.0
+    mean = 0.5 * matrix + 0.5 * matrix.T
     if hollow:
         np.fill_diagonal(mean, 0.0)
-    return mean
+    return mean, float(max(off, diagonal) if hollow else off)
 
 
 def _off(matrix: np.ndarray, lines: slice) -> tuple[float, float]:
@@ -232,18 +245,10 @@ def _off(matrix: np.ndarray, lines: slice) -> tuple[float, float]:
         return np.abs(matrix[lines]).max(), np.abs(matrix[lines] - matrix[:, lines].T).max()
 
 
-def _evened_sparse(matrix: Any) -> Any:
+def _evened_sparse(matrix: Any) -> tuple[Any, float]:
     if matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind != "f" or not matrix.nnz:
-        return matrix
+        return matrix, 0.0
     off = float(abs(matrix - matrix.T).max())
     if not 0.0 < off <= ROUNDING * float(abs(matrix).max()):
-        return matrix
-    _note(off)
-    return (matrix + matrix.T) / 2.0
-
-
-def _note(off: float) -> None:
-    warnings.warn(
-        f"the matrix is symmetric but for rounding (by {off:.1e} at most); the mean of each pair was taken",
-        stacklevel=5,
-    )
+        return matrix, 0.0
+    return 0.5 * matrix + 0.5 * matrix.T, off

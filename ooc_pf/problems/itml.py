@@ -1,5 +1,6 @@
 """Information-theoretic metric learning (Davis, Kulis, Jain, Sra, Dhillon 2007), with the names of metric-learn."""
 
+import contextlib
 from collections.abc import Callable
 from numbers import Integral
 from typing import Any
@@ -18,23 +19,12 @@ from ..itml.inputs import (
 )
 from ..itml.pairs import draw_pairs
 from ..itml.solve import learn
+from .scikit import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-try:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+with contextlib.suppress(ImportError):  # without it no estimator is made that could use them
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:  # the names are there, and say what is missing when they are used
-
-    class BaseEstimator:  # type: ignore[no-redef]
-        def __new__(cls, *args: Any, **keywords: Any) -> Any:
-            raise ImportError(f"{cls.__name__} needs scikit-learn 1.6 or newer: pip install 'ooc_pf[learn]'")
-
-    class TransformerMixin:  # type: ignore[no-redef]
-        pass
-
-    class ClassNamePrefixFeaturesOutMixin:  # type: ignore[no-redef]
-        pass
 
 
 class _Mahalanobis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -1,7 +1,6 @@
 """L2 support vector machines: squared hinge loss, on rows that may be larger than memory."""
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any
@@ -21,25 +20,7 @@ from ..svm.inputs import Table, is_blocks, read_table
 from ..svm.labels import as_matrix, class_weights, encode_labels, read_weights, soft_rows
 from ..svm.program import Program, check_block
 from .project_and_forget import project_and_forget
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.metaestimators import available_if
-except ImportError:
-
-    def available_if(check: Callable[[Any], bool]) -> Callable[[Any], Any]:
-        """Stands where scikit-learn is missing."""
-        return lambda method: method
-
-    class BaseEstimator:  # type: ignore[no-redef]
-        """Stands where scikit-learn is missing."""
-
-        def __new__(cls, *args: Any, **options: Any) -> Any:
-            raise ImportError("LinearSVM needs scikit-learn 1.6 or newer: pip install 'ooc_pf[learn]'")
-
-    class ClassifierMixin:  # type: ignore[no-redef]
-        """Stands where scikit-learn is missing."""
-
+from .scikit import BaseEstimator, ClassifierMixin, available_if, seed_of, warn_if_stopped
 
 METHODS = ("newton", "stochastic", "project_and_forget")
 MOST_PASSES = 1000
@@ -187,7 +168,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         return self
 
     def _fit_newton(self, program: Program) -> None:
-        result = fit_newton(program, tol=self.tol, seed=self._seed(), **self._limits())
+        result = fit_newton(program, tol=self.tol, seed=seed_of(self.random_state), **self._limits())
         self._take(result, result.x.reshape(-1, program.width), program)
         read = sum(record["relaxed"] + record.get("read", 0) for record in result.history)
         self.n_passes_ = read / program.table.rows
@@ -200,7 +181,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
             raise InputError("method='project_and_forget' is for two classes; use 'newton' for more")
         A, b, weights = soft_rows(program)
         objective = quadratic(np.zeros(len(weights)), weights)
-        result = project_and_forget(objective, (A, b), tol=self.tol, seed=self._seed(), **self._limits())
+        result = project_and_forget(objective, (A, b), tol=self.tol, seed=seed_of(self.random_state), **self._limits())
         self._take(result, result.x[None, : program.width], program)
         self.n_passes_ = sum(record["relaxed"] for record in result.history) / program.table.rows
 
@@ -208,14 +189,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         self._set_weights(w, program)
         self.objective_, self.lower_bound_, self.gap_ = result.objective, result.lower_bound, result.gap
         self.n_iter_, self.status_, self.history_ = result.n_iter, result.status, result.history
-        if result.status in ("iteration_limit", "stalled"):
-            from sklearn.exceptions import ConvergenceWarning
-
-            warnings.warn(
-                f"stopped with a gap of {result.gap:.1e} ({result.status}); tol is {self.tol:g}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        warn_if_stopped(result, self.tol)
 
     def _fit_stochastic(self, program: Program) -> None:
         if self.workspace is not None:
@@ -225,7 +199,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         limits = Limits(max_time=self.max_time, progress=self.progress)
         limits.check()
         start = np.zeros((len(program.positive), program.width))
-        state, status = stochastic.ascend(program, start, epochs, self._seed(), limits.monitor())
+        state, status = stochastic.ascend(program, start, epochs, seed_of(self.random_state), limits.monitor())
         self._set_weights(state.mean(), program)
         self._last, self._mean, self._step = state.w, state.mean(), state.step
         self.objective_ = self.lower_bound_ = self.gap_ = None
@@ -272,7 +246,8 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         if first:
             self._last, self._step = np.zeros((len(program.positive), program.width)), 0
             self._mean = self._last
-        state, self.status_ = stochastic.ascend(program, self._last, 1, self._seed() + self._step, Monitor(), 0.0)
+        seed = seed_of(self.random_state) + self._step
+        state, self.status_ = stochastic.ascend(program, self._last, 1, seed, Monitor(), 0.0)
         self._mean = self._mean + (1.0 - (self._step / (self._step + state.step)) ** 3) * (state.mean() - self._mean)
         self._last, self._step = state.w, self._step + state.step
         self._set_weights(self._mean, program)
@@ -294,13 +269,6 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
             raise InputError(f"method must be one of {', '.join(METHODS)}, found {self.method!r}")
         if self.max_iter is not None and not (isinstance(self.max_iter, Integral) and self.max_iter >= 0):
             raise InputError(f"max_iter must be a whole number from 0 on, found {self.max_iter!r}")
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return 0
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(self.random_state.randint(np.iinfo(np.int32).max))
 
     def _limits(self) -> dict[str, Any]:
         most = MOST_PASSES if self.max_iter is None else self.max_iter

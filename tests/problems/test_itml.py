@@ -305,7 +305,8 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     for name in [name for name in sys.modules if name.split(".")[0] == "sklearn"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    monkeypatch.delitem(sys.modules, "ooc_pf.problems.itml")
+    for name in ("itml", "scikit"):
+        monkeypatch.delitem(sys.modules, f"ooc_pf.problems.{name}")
     itml = importlib.import_module("ooc_pf.problems.itml")
     with pytest.raises(ImportError, match=r"pip install 'ooc_pf\[learn\]'"):
         itml.ITML()
