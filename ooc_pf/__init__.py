@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .problems.data import random_dissimilarities, wang_weights
     from .problems.estimators import CorrelationClustering, MetricNearness
     from .problems.itml import ITML, ITML_Supervised
+    from .problems.links import LinkClusters, cluster_links
     from .problems.nearness import metric_nearness
     from .problems.project_and_forget import project_and_forget
     from .problems.project_onto_sets import project_onto_sets
@@ -34,10 +35,12 @@ __all__ = [
     "ITML_Supervised",
     "InputError",
     "LinearSVM",
+    "LinkClusters",
     "MetricNearness",
     "Result",
     "WorkspaceBusyError",
     "WorkspaceError",
+    "cluster_links",
     "convert",
     "correlation_clustering",
     "export",
@@ -65,10 +68,12 @@ _MODULES = {
     "ITML_Supervised": ".problems.itml",
     "InputError": ".errors",
     "LinearSVM": ".problems.svm",
+    "LinkClusters": ".problems.links",
     "MetricNearness": ".problems.estimators",
     "Result": ".engine.result",
     "WorkspaceBusyError": ".errors",
     "WorkspaceError": ".errors",
+    "cluster_links": ".problems.links",
     "convert": ".edgelist.convert",
     "correlation_clustering": ".problems.clustering",
     "export": ".commands.export",

@@ -46,6 +46,13 @@ def test_a_problem_of_ones_own_is_solved_as_shown(tmp_path, monkeypatch):
         assert abs(result.x.sum() - 1.0) < 1e-8 and result.x.max() <= 0.02 + 1e-8
 
 
+def test_the_links_shown_are_clustered(tmp_path):
+    code = re.search(r"<!-- links -->\n```python\n(.*?)```", README, re.DOTALL).group(1)
+    (tmp_path / "links.py").write_text(code)
+    found = runpy.run_path(str(tmp_path / "links.py"))["found"]
+    assert found.table["cluster_id"].tolist() == [0, 0, 1, 1] and found.proven.all()
+
+
 def test_the_forms_shown_are_taken(tmp_path):
     code = re.search(r"<!-- forms -->\n```python\n(.*?)```", README, re.DOTALL).group(1)
     (tmp_path / "forms.py").write_text(code.replace("pf.correlation", "labels = pf.correlation"))

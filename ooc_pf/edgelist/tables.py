@@ -22,10 +22,24 @@ class EdgeTable(NamedTuple):
     labels: np.ndarray
 
 
+def is_table(value: Any) -> bool:
+    """Whether it has columns: a data frame of pandas, or anything with the Arrow C stream interface."""
+    return hasattr(value, "__arrow_c_stream__") or (hasattr(value, "iloc") and hasattr(value, "columns"))
+
+
 def read_table(
     table: Any, source: str | None = None, target: str | None = None, weight: str | None = None
 ) -> EdgeTable:
     """The edges in a table; columns that are not named are found by their names, and without a value it is 1."""
+    a, b, value = read_columns(table, source, target, weight)
+    (u, v), labels = number_nodes(a, b)
+    return EdgeTable(u, v, value, labels)
+
+
+def read_columns(
+    table: Any, source: str | None = None, target: str | None = None, weight: str | None = None
+) -> tuple[pa.ChunkedArray, pa.ChunkedArray, np.ndarray]:
+    """The ids of two nodes and the value, row by row, as `read_table` finds them."""
     what = type(table).__name__
     names, column = _opened(table, what)
     places = _choose(names, what, source, target, weight)
@@ -36,9 +50,12 @@ def read_table(
             raise InputError(
                 f"{what}: column {names[place]!r} has type {found.type}, expected {wanted}; name another with {role}="
             )
-    u, v, labels = number_nodes(*columns[:2])
-    value = pc.cast(columns[2], pa.float64(), safe=False).to_numpy() if len(columns) == 3 else np.ones(len(u))
-    return EdgeTable(u, v, value, labels)
+    a, b, *values = columns
+    for ends in (a, b):
+        if ends.null_count:
+            row = pc.index(ends.is_null(), True).as_py()
+            raise InputError(f"row {row} (from 0) lacks a node id: {a[row].as_py()!r} to {b[row].as_py()!r}; remove it")
+    return a, b, pc.cast(values[0], pa.float64(), safe=False).to_numpy() if values else np.ones(len(a))
 
 
 def _opened(table: Any, what: str) -> tuple[list[str], Any]:
@@ -84,18 +101,14 @@ def _choose(names: list[str], what: str, source: str | None, target: str | None,
         ) from None
 
 
-def number_nodes(a: pa.ChunkedArray, b: pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def number_nodes(*columns: pa.ChunkedArray) -> tuple[list[np.ndarray], np.ndarray]:
     """Nodes as numbers in the order of their labels, and the labels; one text among them makes all of them text."""
-    kind = pa.large_string() if any(is_text(plain_type(ends.type)) for ends in (a, b)) else pa.int64()
-    for ends in (a, b):
-        if ends.null_count:
-            row = pc.index(ends.is_null(), True).as_py()
-            raise InputError(f"row {row} (from 0) lacks a node id: {a[row].as_py()!r} to {b[row].as_py()!r}; remove it")
+    kind = pa.large_string() if any(is_text(plain_type(ends.type)) for ends in columns) else pa.int64()
     try:
-        a, b = (ends.cast(plain_type(ends.type)).cast(kind) for ends in (a, b))
+        columns = tuple(ends.cast(plain_type(ends.type)).cast(kind) for ends in columns)
     except pa.ArrowInvalid:
         raise InputError("there are node ids above 2**63 - 1; give them as text") from None
-    labels = pc.unique(pa.chunked_array([*a.chunks, *b.chunks], kind))
+    labels = pc.unique(pa.chunked_array([chunk for ends in columns for chunk in ends.chunks], kind))
     labels = labels.take(pc.sort_indices(labels))
-    u, v = (pc.index_in(ends, value_set=labels).to_numpy().astype(np.int64) for ends in (a, b))
-    return u, v, labels.to_numpy(zero_copy_only=False)
+    numbers = [pc.index_in(ends, value_set=labels).to_numpy().astype(np.int64) for ends in columns]
+    return numbers, labels.to_numpy(zero_copy_only=False)

@@ -122,7 +122,7 @@ def _from_arrays(u: Any, v: Any, value: Any) -> Form:
     u, v = np.asarray(u), np.asarray(v)
     if not ({u.dtype.kind, v.dtype.kind} & set("OUT") and u.ndim == v.ndim == 1 and len(u) == len(v)):
         return Form((u, v, value))
-    u, v, labels = number_nodes(as_column(u.astype(object)), as_column(v.astype(object)))
+    (u, v), labels = number_nodes(as_column(u.astype(object)), as_column(v.astype(object)))
     return Form((u, v, value), labels)
 
 
@@ -139,10 +139,18 @@ def _from_frame(frame: Any, edges: EdgeTable) -> Form:
 
 def _from_arrow(table: Any, edges: EdgeTable) -> Form:
     """A frame of polars gives a series and a frame; anything else an Arrow array and an Arrow table."""
-    of_polars = _is_a(table, "polars", "DataFrame")
-    column = sys.modules["polars"].Series if of_polars else pa.array
-    frame = sys.modules["polars"].DataFrame if of_polars else pa.table
-    return Form(edges[:3], edges.labels, column, lambda labels: frame({"node": edges.labels, "cluster": labels}))
+    column = sys.modules["polars"].Series if _is_a(table, "polars", "DataFrame") else pa.array
+    return Form(
+        edges[:3], edges.labels, column, lambda labels: table_like(table, {"node": edges.labels, "cluster": labels})
+    )
+
+
+def table_like(table: Any, columns: dict[str, np.ndarray]) -> Any:
+    """Columns as a table of the library that made another one; beside no table, the dict of arrays."""
+    for library in ("pandas", "polars"):
+        if _is_a(table, library, "DataFrame"):
+            return sys.modules[library].DataFrame(columns)
+    return pa.table(columns) if hasattr(table, "__arrow_c_stream__") else columns
 
 
 def _from_networkx(graph: Any, weight: str | None) -> Form:
