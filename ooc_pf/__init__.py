@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import objectives, oracles, sets
     from .commands.export import export
+    from .commands.plot import plot
     from .commands.report import report
     from .edgelist.convert import convert
     from .engine.result import Result
@@ -48,6 +49,7 @@ __all__ = [
     "objectives",
     "open",
     "oracles",
+    "plot",
     "project_and_forget",
     "project_onto_sets",
     "random_dissimilarities",
@@ -79,6 +81,7 @@ _MODULES = {
     "export": ".commands.export",
     "metric_nearness": ".problems.nearness",
     "open": ".workspaces:open_workspace",
+    "plot": ".commands.plot",
     "project_and_forget": ".problems.project_and_forget",
     "project_onto_sets": ".problems.project_onto_sets",
     "random_dissimilarities": ".problems.data",

@@ -86,8 +86,9 @@ def _parser() -> Parser:
     _add_resume(add)
     add("status", _status, "say what a workspace holds and how far it is")
     _add_verify(add)
-    sub = add("report", _report, "describe a run in Markdown: certificate, stages, iterations")
-    sub.add_argument("--output", metavar="FILE", help="write it here instead of to stdout")
+    sub = add("report", _report, "describe a run: certificate, stages, iterations; as a page with curves, too")
+    text = "write it here instead of to stdout; a name that ends in .html makes a page, any other one Markdown"
+    sub.add_argument("-o", "--output", metavar="FILE", help=text)
     _add_export(add)
     sub = add("example", _example, "make a small graph, solve it and explain the answer", workspace=False)
     sub.add_argument("--keep", metavar="DIR", help="keep the edge list and the workspace in this new directory")
@@ -240,7 +241,8 @@ def _verify(args: Args) -> int:
 def _report(args: Args) -> int:
     from .report import report
 
-    text = report(args.workspace)
+    is_page = args.output is not None and args.output.lower().endswith((".html", ".htm"))
+    text = report(args.workspace, format="html" if is_page else "markdown")
     if args.output is None:
         _say(args, {"report": text}, text.rstrip())
         return 0

@@ -2,10 +2,19 @@
 
 import math
 import shlex
+from typing import NamedTuple
 
 from ..engine.result import Result, cluster_sizes
 
 FAR = 10.0  # times the lower bound: a percentage of more says nothing
+
+
+class Claim(NamedTuple):
+    """A number of a certificate, and what it says."""
+
+    name: str
+    value: str
+    meaning: str
 
 
 def explain(result: Result) -> str:
@@ -21,18 +30,7 @@ def explain(result: Result) -> str:
     str
         Lines for people, without a line end after the last.
     """
-    violation = f"{result.violation:.2e}" if math.isfinite(result.violation) else "not checked yet"
-    lines = [
-        f"{_outcome(result)} after {result.n_iter} iterations",
-        f"  objective    {result.objective:.10g}   of an answer that satisfies every constraint",
-        f"  lower bound  {result.lower_bound:.10g}   proven: no answer can do better",
-        f"  gap          {_gap(result)}",
-        f"  violation    {violation}   largest at the iterate before it was repaired",
-        f"  constraints  {result.n_active} remembered at the end, all others implied",
-    ]
-    if getattr(result, "labels", None) is not None:
-        lines += _cluster_lines(result)
-    return "\n".join(lines)
+    return "\n".join([outcome(result), *(f"  {name:<12} {value}   {told}" for name, value, told in claims(result))])
 
 
 def explain_with_next_step(result: Result) -> str:
@@ -42,27 +40,48 @@ def explain_with_next_step(result: Result) -> str:
     return f"{explain(result)}\ncontinue with: ooc-pf resume {shlex.quote(str(result.workspace))}"
 
 
-def _gap(result: Result) -> str:
+def outcome(result: Result) -> str:
+    """How the run ended."""
+    how = "solved to the tolerance asked for" if result.converged else f"stopped ({result.status.replace('_', ' ')})"
+    return f"{how} after {result.n_iter} iterations"
+
+
+def claims(result: Result) -> list[Claim]:
+    """The certificate, number by number."""
+    violation = f"{result.violation:.2e}" if math.isfinite(result.violation) else "not checked yet"
+    # A point of general rows or sets is not repaired.
+    repaired = result.keyed is None
+    point = "an answer that satisfies every constraint" if repaired else "the last point, feasible up to the violation"
+    told = [
+        Claim("objective", f"{result.objective:.10g}", f"of {point}"),
+        Claim("lower bound", f"{result.lower_bound:.10g}", "proven: no answer can do better"),
+        Claim("gap", *_gap(result)),
+        Claim(
+            "violation", violation, f"largest at {'the iterate before it was repaired' if repaired else 'that point'}"
+        ),
+        Claim("constraints", f"{result.n_active}", "remembered at the end, all others implied"),
+    ]
+    return told + _cluster_claims(result) if getattr(result, "labels", None) is not None else told
+
+
+def _gap(result: Result) -> tuple[str, str]:
     """The gap, and what it says about the answer."""
     if result.gap == 0.0:
-        return "0   no answer is better"
+        return "0", "no answer is better"
     if not result.lower_bound > 0.0:
-        return "none yet   the lower bound is zero, so nothing is known about the best"
+        return "none yet", "the lower bound is zero, so nothing is known about the best"
     if result.gap > FAR:
-        return f"{result.gap:.2e}   the lower bound is still far from the answer"
-    return f"{result.gap:.2e}   so the answer is within {100 * result.gap:.2g} % of the best"
+        return f"{result.gap:.2e}", "the lower bound is still far from the answer"
+    if result.keyed is not None:
+        return f"{result.gap:.2e}", "from the bound to the objective, relatively"
+    return f"{result.gap:.2e}", f"so the answer is within {100 * result.gap:.2g} % of the best"
 
 
-def _outcome(result: Result) -> str:
-    if result.converged:
-        return "solved to the tolerance asked for"
-    return f"stopped ({result.status.replace('_', ' ')})"
-
-
-def _cluster_lines(result: Result) -> list[str]:
+def _cluster_claims(result: Result) -> list[Claim]:
     clusters, bound = len(cluster_sizes(result.labels)), result.lp_lower_bound
     ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
+    cost = f"of cost {result.cost:.10g}; none can cost less than {bound:.10g}"
     return [
-        f"  clusters     {clusters}   of cost {result.cost:.10g}; none can cost less than {bound:.10g}",
-        f"  ratio        {ratio}   certified: cost of the clusters over that bound",
+        Claim("clusters", f"{clusters}", cost),
+        Claim("ratio", ratio, "certified: cost of the clusters over that bound"),
     ]

@@ -9,28 +9,46 @@ from typing import Any
 
 from ..engine.place import open_result
 from ..engine.result import Result
+from ..errors import InputError, nearest
 from ..storage.workspace import Workspace, read_steadily
 from ..workspaces import family_of
 from .status import size_of
 
 STAGE_HEAD = ("stage", "iterations", "rows found", "looked at", "projections", "seconds")
 LINE_HEAD = ("iteration", "stage", "lower bound", "gap", "violation", "rows kept")
+FORMATS = ("markdown", "html")
 LINES = 40  # of the table of iterations; longer runs are thinned out
 
 
-def report(workspace: str | Path) -> str:
+def report(workspace: str | Path, *, format: str = "markdown") -> str:
     """Describe the run in a workspace; changes nothing.
 
     Parameters
     ----------
     workspace : path or address
+    format : {"markdown", "html"}
+        "html": one page with curves, which needs no other file and no network.
 
     Returns
     -------
     str
-        Markdown: what was asked, the certificate, the work by stage, and the iterations.
+        What was asked, the certificate, the work by stage, and the iterations.
     """
-    return read_steadily(workspace, _written)
+    if format not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, found {format!r}{nearest(str(format), FORMATS)}")
+    return read_steadily(workspace, _page if format == "html" else _written)
+
+
+def _page(place: Workspace) -> str:
+    from .page import write_page
+
+    manifest, result = place.manifest, open_result(family_of(place), place)
+    graph, options = manifest["graph"], manifest["problem"]["options"]
+    tables = {
+        "Work by stage": (STAGE_HEAD, _stages(result.history)),
+        "Iterations": (LINE_HEAD, _lines(result.history)),
+    }
+    return write_page(result, f"{place.name}: {size_of(graph)}, kind {graph['kind']}", _chosen(options), tables)
 
 
 def _written(place: Workspace) -> str:
@@ -50,8 +68,11 @@ def _written(place: Workspace) -> str:
 
 def _asked(options: dict[str, Any]) -> str:
     """The options a user chose; the settings are the program's own."""
-    chosen = {name: value for name, value in options.items() if name != "settings"}
-    return ", ".join(f"{name} {'none' if value is None else value}" for name, value in chosen.items())
+    return ", ".join(f"{name} {value}" for name, value in _chosen(options).items())
+
+
+def _chosen(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: "none" if value is None else value for name, value in options.items() if name != "settings"}
 
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:

@@ -1,24 +1,25 @@
 """The forms in which people have graphs, and the answer in the form that went in.
 
 Libraries that are no dependency are looked for among those that are loaded: what they made can only come from there.
+Readers of tables are loaded when there is one.
 """
 
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from scipy import sparse
-from scipy.spatial.distance import squareform
 
-from ..edgelist.tables import EdgeTable, as_column, number_nodes, read_table
 from ..engine.result import Result
 from ..errors import InputError, nearest
 from ..storage.workspace import is_path
 from ..triangles.inputs import as_square
+
+if TYPE_CHECKING:
+    from ..edgelist.tables import EdgeTable
 
 ROUNDING = 1e-12  # of the largest entry: two entries of a pair that differ by less are meant to be the same
 LINES = 256  # cost only: of a square array compared with its mirror image at once
@@ -87,9 +88,9 @@ def _read_form(graph: Any, source: str | None, target: str | None, weight: str |
         return _from_networkx(graph, weight)
     if _is_a(graph, "pandas", "DataFrame"):
         square = source is None and weight is None and _is_square_frame(graph)
-        return _from_square_frame(graph) if square else _from_frame(graph, read_table(graph, source, target, weight))
+        return _from_square_frame(graph) if square else _from_table(graph, source, target, weight)
     if hasattr(graph, "__arrow_c_stream__"):
-        return _from_arrow(graph, read_table(graph, source, target, weight))
+        return _from_table(graph, source, target, weight)
     _no_columns(graph, source, target, weight)
     if is_path(graph):
         return Form(graph)
@@ -122,11 +123,20 @@ def _from_arrays(u: Any, v: Any, value: Any) -> Form:
     u, v = np.asarray(u), np.asarray(v)
     if not ({u.dtype.kind, v.dtype.kind} & set("OUT") and u.ndim == v.ndim == 1 and len(u) == len(v)):
         return Form((u, v, value))
+    from ..edgelist.tables import as_column, number_nodes
+
     (u, v), labels = number_nodes(as_column(u.astype(object)), as_column(v.astype(object)))
     return Form((u, v, value), labels)
 
 
-def _from_frame(frame: Any, edges: EdgeTable) -> Form:
+def _from_table(table: Any, source: str | None, target: str | None, weight: str | None) -> Form:
+    from ..edgelist.tables import read_table
+
+    edges = read_table(table, source, target, weight)
+    return _from_frame(table, edges) if _is_a(table, "pandas", "DataFrame") else _from_arrow(table, edges)
+
+
+def _from_frame(frame: Any, edges: "EdgeTable") -> Form:
     pandas = sys.modules["pandas"]
     index = pandas.Index(edges.labels, name="node")
     return Form(
@@ -137,8 +147,10 @@ def _from_frame(frame: Any, edges: EdgeTable) -> Form:
     )
 
 
-def _from_arrow(table: Any, edges: EdgeTable) -> Form:
+def _from_arrow(table: Any, edges: "EdgeTable") -> Form:
     """A frame of polars gives a series and a frame; anything else an Arrow array and an Arrow table."""
+    import pyarrow as pa
+
     column = sys.modules["polars"].Series if _is_a(table, "polars", "DataFrame") else pa.array
     return Form(
         edges[:3], edges.labels, column, lambda labels: table_like(table, {"node": edges.labels, "cluster": labels})
@@ -150,7 +162,11 @@ def table_like(table: Any, columns: dict[str, np.ndarray]) -> Any:
     for library in ("pandas", "polars"):
         if _is_a(table, library, "DataFrame"):
             return sys.modules[library].DataFrame(columns)
-    return pa.table(columns) if hasattr(table, "__arrow_c_stream__") else columns
+    if not hasattr(table, "__arrow_c_stream__"):
+        return columns
+    import pyarrow as pa
+
+    return pa.table(columns)
 
 
 def _from_networkx(graph: Any, weight: str | None) -> Form:
@@ -219,6 +235,8 @@ def _from_square_frame(frame: Any) -> Form:
 
 
 def _from_condensed(distances: np.ndarray) -> Form:
+    from scipy.spatial.distance import squareform
+
     nodes = round((1.0 + (1.0 + 8.0 * len(distances)) ** 0.5) / 2.0)
     if nodes * (nodes - 1) // 2 != len(distances):
         raise InputError(
