@@ -99,7 +99,9 @@ def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f".{name}", __name__)
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from .errors import nearest
+
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}{nearest(name, __all__)}")
     module, _, called = _MODULES[name].partition(":")
     value = getattr(importlib.import_module(module, __name__), called or name)
     globals()[name] = value

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .errors import InputError, WorkspaceError
+from .errors import InputError, WorkspaceError, nearest
 
 if TYPE_CHECKING:
     from .engine.family import Family
@@ -58,15 +58,19 @@ def family_of(workspace: "Workspace") -> "Family":
     return family
 
 
-def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -> "Result":
+# The problem of a workspace if none is named, by what its values are.
+USUAL = {"distance": "nearness", "signed": "clustering"}
+
+
+def solve(workspace: str | Path, *, problem: str | None = None, **options: Any) -> "Result":
     """Solve the problem named on a workspace made by `convert`; continues where an earlier run stopped.
 
     Parameters
     ----------
     workspace : path
         Made by `convert`, or by an earlier solve.
-    problem : str
-        "nearness" or "clustering".
+    problem : str, optional
+        "nearness" or "clustering"; by default the former of distances, the latter of signed weights.
     **options
         Those of the problem's own function, `metric_nearness` or `correlation_clustering`.
 
@@ -74,12 +78,18 @@ def solve(workspace: str | Path, *, problem: str = "nearness", **options: Any) -
     -------
     Result
     """
+    if problem is None:
+        from .storage.workspace import Workspace
+
+        problem = USUAL.get(Workspace(workspace).manifest["graph"]["kind"], "nearness")
     if problem not in problems():
-        raise InputError(f"problem must be one of {', '.join(problems())}, found {problem!r}")
+        near = nearest(str(problem), problems())
+        raise InputError(f"problem must be one of {', '.join(problems())}, found {problem!r}{near}")
     for name in options:
         if not _takes(problem, name):
             owners = [other for other in problems() if _takes(other, name)]
-            known = f"it belongs to {' and '.join(owners)}" if owners else "no problem has such an option"
+            near = nearest(name, inspect.signature(_solver(problem)).parameters)
+            known = f"it belongs to {' and '.join(owners)}" if owners else f"no problem has such an option{near}"
             raise InputError(f"{name} is not an option of {problem}: {known}")
     return _solver(problem)(workspace, **options)
 
@@ -117,8 +127,10 @@ def resume(workspace: str | Path, *, tol: float | None = None, ratio: float | No
 
     unknown = [name for name in limits if name not in LIMITS]
     if unknown:
+        known = ("tol", "ratio", *LIMITS)
+        near = nearest(unknown[0], known)
         raise InputError(
-            f"resume takes tol, ratio, {', '.join(LIMITS)}, and not {unknown[0]}; a run keeps its other options"
+            f"resume takes {', '.join(known)}, and not {unknown[0]}{near}; a run keeps its other options"
         )
     place = Workspace(workspace)
     family = _resumable(place)

@@ -11,12 +11,13 @@ import json
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..edgelist.choices import BAD_LINES, KINDS, POLICIES
-from ..errors import InputError
+from ..errors import InputError, nearest
 from ..workspaces import problems
 from .formats import FORMATS
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 EXIT = {"converged": 0, "ratio_reached": 0, "iteration_limit": 3, "time_limit": 3, "callback": 3, "interrupted": 130}
 FAILED, INTERRUPTED = 1, EXIT["interrupted"]
 
+AS_WRITTEN = argparse.RawDescriptionHelpFormatter  # examples keep their lines
 Args = argparse.Namespace
 Parser = argparse.ArgumentParser
 AddCommand = Callable[..., Parser]
@@ -46,7 +48,9 @@ def main(argv: list[str] | None = None) -> int:
     """
     try:
         args = _parser().parse_args(argv)
-        return args.run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            return args.run(args)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -58,6 +62,11 @@ def main(argv: list[str] | None = None) -> int:
         return FAILED
 
 
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning as a line for people."""
+    print(f"note: {message}", file=sys.stderr)
+
+
 def _say(args: Args, facts: dict[str, Any], text: str) -> None:
     print(json.dumps(facts, allow_nan=False) if args.json else text)
 
@@ -66,15 +75,14 @@ def _say(args: Args, facts: dict[str, Any], text: str) -> None:
 
 
 def _parser() -> Parser:
-    parser = _Parser(
-        prog="ooc-pf", description="Solve convex problems with more constraints than anyone can list, on disk."
-    )
+    text = "Solve convex problems with more constraints than anyone can list, on disk."
+    parser = _Parser(prog="ooc-pf", description=text, epilog=_examples("ooc-pf"), formatter_class=AS_WRITTEN)
     package = sys.modules["ooc_pf"]  # above this room, and loaded whenever this runs
     parser.add_argument("--version", action="version", version=f"%(prog)s {package.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, run: Callable[[Args], int], text: str, *, workspace: bool = True) -> Parser:
-        sub = commands.add_parser(name, help=text, description=text)
+        sub = commands.add_parser(name, help=text, description=text, epilog=_examples(name), formatter_class=AS_WRITTEN)
         sub.set_defaults(run=run)
         if workspace:
             sub.add_argument("workspace", metavar="WORKSPACE", help="directory of the workspace")
@@ -84,7 +92,8 @@ def _parser() -> Parser:
     _add_convert(add)
     _add_solve(add)
     _add_resume(add)
-    add("status", _status, "say what a workspace holds and how far it is")
+    sub = add("status", _status, "say what a workspace holds and how far it is")
+    sub.add_argument("--watch", action="store_true", help="follow a solve that is running, a line an iteration")
     _add_verify(add)
     sub = add("report", _report, "describe a run: certificate, stages, iterations; as a page with curves, too")
     text = "write it here instead of to stdout; a name that ends in .html makes a page, any other one Markdown"
@@ -92,6 +101,8 @@ def _parser() -> Parser:
     _add_export(add)
     sub = add("example", _example, "make a small graph, solve it and explain the answer", workspace=False)
     sub.add_argument("--keep", metavar="DIR", help="keep the edge list and the workspace in this new directory")
+    sub = add("completion", _completion, "print a script that completes this command in a shell", workspace=False)
+    sub.add_argument("shell", choices=("bash", "zsh"))
     return parser
 
 
@@ -114,7 +125,8 @@ def _add_convert(add: AddCommand) -> None:
 
 def _add_solve(add: AddCommand) -> None:
     sub = add("solve", _solve, "solve a problem on a workspace, continuing what is there")
-    sub.add_argument("--problem", choices=problems(), default="nearness")
+    text = "what to solve (default: nearness of distances, clustering of signed weights)"
+    sub.add_argument("--problem", choices=problems(), help=text)
     sub.add_argument("--oracle", choices=("numba", "igraph"), default="numba", help="engine that finds violated cycles")
     sub.add_argument("--seed", type=int, default=0)
     text = "lay the graph out for disk, not memory (default: above four million edges)"
@@ -158,8 +170,8 @@ def _add_export(add: AddCommand) -> None:
 
 def _add_limits(sub: Parser) -> None:
     sub.add_argument("--max-iter", type=int, help="stop after so many iterations of this call")
-    sub.add_argument("--max-time", type=float, help="stop after so many seconds")
-    sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
+    sub.add_argument("--max-time", metavar="TIME", help="stop after so long, like 90s, 30min or 6h")
+    sub.add_argument("--memory", metavar="SIZE", help="budget, like 500MB, 2GiB or auto")
     sub.add_argument("--workers", type=int, help="threads or processes (one a core)")
     sub.add_argument("--scheduler", metavar="ADDRESS", help="dask scheduler whose workers see the workspace")
     sub.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -173,11 +185,67 @@ def _gamma(text: str) -> float | None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes -1e-1 for a number, as it does -0.1, not for an option."""
+    """Takes -1e-1 for a number, as it does -0.1, not for an option; and knows what a mistyped word may mean."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self._negative_number_matcher = re.compile(r"^-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Args, list[str]]:
+        found, left = super().parse_known_args(args, namespace)
+        unknown = [word for word in left if word.startswith("-")]
+        if unknown:
+            self.error(f"unrecognized option: {unknown[0]}{nearest(unknown[0], self._option_string_actions)}")
+        return found, left
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            near = nearest(str(value), map(str, action.choices))
+            told = ", ".join(map(str, action.choices))
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{near}; choose from {told}")
+
+
+EXAMPLES = {
+    "ooc-pf": """
+        ooc-pf example                                    a small graph, solved and explained
+        ooc-pf convert links.csv links.pf                 an edge list becomes a workspace
+        ooc-pf solve links.pf --tol 1e-6 --max-time 6h    Ctrl-C whenever you like
+        ooc-pf resume links.pf                            goes on where it stopped
+        ooc-pf report links.pf -o report.html             the run as a page with curves""",
+    "convert": """
+        ooc-pf convert links.txt links.pf
+        ooc-pf convert votes.csv votes.pf --kind signed --columns from,to,vote
+        zcat links.gz | ooc-pf convert - links.pf""",
+    "solve": """
+        ooc-pf solve links.pf --tol 1e-6
+        ooc-pf solve links.pf --memory 8GB --max-time 6h
+        ooc-pf solve votes.pf --problem clustering --gamma 1
+        ooc-pf solve friends.pf --problem clustering --base -0.1""",
+    "resume": """
+        ooc-pf resume links.pf
+        ooc-pf resume links.pf --tol 1e-8 --max-time 30min""",
+    "status": """
+        ooc-pf status links.pf
+        ooc-pf status links.pf --watch""",
+    "verify": """
+        ooc-pf verify links.pf
+        ooc-pf verify links.pf --oracle numba --memory 2GB""",
+    "report": """
+        ooc-pf report links.pf
+        ooc-pf report links.pf -o report.html""",
+    "export": """
+        ooc-pf export links.pf answer.parquet
+        ooc-pf export votes.pf clusters.csv --clusters""",
+    "example": """
+        ooc-pf example --keep roads""",
+    "completion": """
+        ooc-pf completion bash > ~/.local/share/bash-completion/completions/ooc-pf""",
+}
+
+
+def _examples(command: str) -> str:
+    lines = [line.strip() for line in EXAMPLES[command].strip().splitlines()]
+    return "\n  ".join(["examples:", *lines])
 
 
 def _limits(args: Args) -> dict[str, Any]:
@@ -221,9 +289,26 @@ def _finish(args: Args, result: "Result") -> int:
 
 
 def _status(args: Args) -> int:
-    from .status import read_status
+    from .status import follow, read_status
 
-    _say(args, *read_status(args.workspace))
+    if args.watch and args.json:
+        raise InputError("--watch tells lines for people; leave out --json, or ask for the status again and again")
+    facts, text = read_status(args.workspace)
+    _say(args, facts, text)
+    if args.watch and facts["running"]:
+        for line in follow(args.workspace):
+            print(line, flush=True)
+        print(read_status(args.workspace)[1])
+    return 0
+
+
+def _completion(args: Args) -> int:
+    try:
+        import shtab
+    except ImportError:
+        raise RuntimeError("completion needs shtab: pip install 'ooc_pf[completion]'") from None
+    script = shtab.complete(_parser(), args.shell)
+    _say(args, {"script": script}, script)
     return 0
 
 

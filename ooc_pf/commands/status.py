@@ -1,9 +1,14 @@
 """What a workspace holds and how far its run is, from its manifest alone: no array is opened, no solver loaded."""
 
+import math
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..storage.workspace import Workspace
+from ..engine.certificate import relative_gap
+from ..engine.monitor import describe_iteration
+from ..storage.workspace import Workspace, read_steadily
 
 RUN_FACTS = ("status", "iteration", "objective", "lower_bound", "n_active", "plan")
 
@@ -26,6 +31,19 @@ def read_status(workspace: str | Path) -> tuple[dict[str, Any], str]:
     return _facts(place), "\n".join([_contents(place), *_progress(place)])
 
 
+def follow(workspace: str | Path, pause: float = 1.0) -> Iterator[str]:
+    """A line for each iteration that a running solve makes, until nobody works on the workspace any more."""
+    done = Workspace(workspace).manifest["iteration"]
+    while True:
+        running = Workspace(workspace).is_busy  # asked before the history is read, so that nothing is missed at the end
+        for record in read_steadily(workspace, lambda place: place.history())[done:]:
+            done = record["iteration"]
+            yield describe_iteration(record)
+        if not running:
+            return
+        time.sleep(pause)
+
+
 def size_of(graph: dict[str, Any]) -> str:
     """How large the problem in a manifest's ``graph`` is; general problems have variables, not edges."""
     if graph["nodes"] == 0:
@@ -44,7 +62,24 @@ def _facts(place: Workspace) -> dict[str, Any]:
         "problem": problem and problem["name"],
         "options": problem and problem["options"],
         **{name: manifest.get(name) for name in RUN_FACTS},
+        **_made(manifest),
+        "gap": _gap(manifest),
+        "running": place.is_busy,
     }
+
+
+def _made(manifest: dict[str, Any]) -> dict[str, float]:
+    """The numbers that a problem made of its point."""
+    facts = manifest.get("facts") if manifest.get("answer") else None
+    return {name: value for name, value in (facts or {}).items() if isinstance(value, int | float)}
+
+
+def _gap(manifest: dict[str, Any]) -> float | None:
+    if manifest.get("objective") is None:
+        return None
+    worth = ((manifest["closing"] or manifest["certificate"]) or {}).get("worth") or 0.0
+    gap = relative_gap(manifest["objective"], manifest["lower_bound"], worth)
+    return gap if math.isfinite(gap) else None
 
 
 def _contents(place: Workspace) -> str:
@@ -57,9 +92,7 @@ def _progress(place: Workspace) -> list[str]:
     functions = manifest["graph"]["nodes"] == 0  # of the caller: general rows and sets
     if manifest["problem"] is None:
         return [f"not solved yet; start with: {'Python' if functions else f'ooc-pf solve {place.name}'}"]
-    status = manifest["status"]
-    if status == "running":
-        status = "running, or stopped without notice"
+    status = _status(place)
     name, stage = manifest["problem"]["name"], manifest["plan"]["stage"]
     lines = [
         f"{name}: {status}, iteration {manifest['iteration']}, stage {stage}",
@@ -72,5 +105,21 @@ def _progress(place: Workspace) -> list[str]:
         )
     if manifest["objective"] is not None:
         point = "the last point" if functions else "the best feasible point"
-        lines.append(f"objective of {point} {manifest['objective']:.10g}")
+        gap = _gap(manifest)
+        told = "" if gap is None else f", gap {gap:.1e}"
+        lines.append(f"objective of {point} {manifest['objective']:.10g}{told}")
+    made = _made(manifest)
+    if "cost" in made:
+        ratio = f", certified ratio {made['certified_ratio']:.4f}" if "certified_ratio" in made else ""
+        lines.append(f"clusters of cost {made['cost']:.10g}{ratio}")
     return lines
+
+
+def _status(place: Workspace) -> str:
+    """How the run is; only the lock tells whether somebody works on it, and only on this machine."""
+    if place.is_busy:
+        return "running"
+    if place.manifest["status"] != "running":
+        return place.manifest["status"]
+    elsewhere = "running elsewhere, or " if place.is_remote else ""
+    return f"{elsewhere}stopped without notice; `ooc-pf resume {place.name}` goes on with it"

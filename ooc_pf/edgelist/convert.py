@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from ..errors import BudgetError, InputError
+from ..errors import BudgetError, InputError, nearest
 from ..storage.memory import parse_memory
 from ..storage.workspace import EDGES, building, create_manifest
 from .choices import BAD_LINES, KINDS, POLICIES
@@ -154,7 +154,10 @@ def _describe_columns(reader: Source) -> dict[str, Any]:
 
 def _check_option(name: str, value: Any, allowed: Iterable[Any]) -> None:
     if value not in allowed:
-        raise InputError(f"{name} {value!r} is unknown here; choose one of {', '.join(map(str, allowed))}")
+        known = [str(each) for each in allowed]
+        raise InputError(
+            f"{name} {value!r} is unknown here{nearest(str(value), known)}; choose one of {', '.join(known)}"
+        )
 
 
 def _parse_columns(columns: str | Iterable[str | int] | None) -> tuple[str, ...] | None:

@@ -1,6 +1,7 @@
 """What may differ from call to call without changing the answer."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -21,7 +22,7 @@ class Limits:
     memory: int | str | None = None
     workers: int | None = None
     max_iter: int | None = None
-    max_time: float | None = None
+    max_time: float | str | None = None
     callback: Callable[[dict[str, Any]], Any] | None = None
     progress: bool = False
     restart: bool = False
@@ -31,11 +32,30 @@ class Limits:
         """Refuse limits that cannot be kept."""
         if self.max_iter is not None and (not isinstance(self.max_iter, Integral) or self.max_iter < 0):
             raise InputError(f"max_iter must be a whole number from 0 on, found {self.max_iter!r}")
-        if self.max_time is not None and not (isinstance(self.max_time, Real) and self.max_time >= 0):
-            raise InputError(f"max_time must be a number of seconds, found {self.max_time!r}")
+        parse_duration(self.max_time)
 
     def monitor(self) -> Monitor:
-        return Monitor(progress=self.progress, callback=self.callback, max_time=self.max_time)
+        return Monitor(progress=self.progress, callback=self.callback, max_time=parse_duration(self.max_time))
+
+
+_NAMES = {1: "s sec secs second seconds", 60: "m min mins minute minutes", 3600: "h hour hours", 86400: "d day days"}
+_UNITS = {name: size for size, names in _NAMES.items() for name in names.split()}
+_PART = r"([0-9]*\.?[0-9]+)\s*([a-z]+)\s*"
+
+
+def parse_duration(time: float | str | None) -> float | None:
+    """Seconds of a time such as 90, ``"90s"``, ``"30min"``, ``"1h30m"`` or ``"2 days"``; None means no limit."""
+    if time is None:
+        return None
+    text = str(time).strip().lower()
+    parts = re.findall(_PART, text) if re.sub(_PART, "", text) == "" else []
+    try:
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts) if parts else float(text)
+    except (KeyError, ValueError):
+        seconds = math.nan
+    if not seconds >= 0.0:
+        raise InputError(f"max_time {time!r} is no time; write it like 90, '90s', '30min', '1h30m' or '2d'")
+    return seconds
 
 
 def check_tol(tol: Any) -> None:

@@ -7,6 +7,7 @@ Put f = x on attractive edges and f = 1 - x on repulsive ones. The paper's progr
 for every cycle C with exactly one repulsive edge, so searches run on attractive edges only, and never beyond length 1.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
@@ -36,6 +37,10 @@ from ..storage.workspace import Workspace
 from .forms import read_form
 from .rounding import round_clusters, round_in_passes, round_quickly
 
+NO_REPULSION = (
+    "no weight is negative, so a cluster for each connected part costs nothing; give base= (--base), the negative "
+    "weight of pairs that are not listed, to find denser clusters"
+)
 RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio")
 WHOLE = 1e-9  # relative: how far a multiple may be off by rounding
 
@@ -110,7 +115,7 @@ def correlation_clustering(
     memory: int | str | None = None,
     workers: int | None = None,
     max_iter: int | None = None,
-    max_time: float | None = None,
+    max_time: float | str | None = None,
     callback: Callable[[dict[str, Any]], Any] | None = None,
     progress: bool = False,
     restart: bool = False,
@@ -243,6 +248,8 @@ def finish_clustering(data: CycleData, state: CycleState, options: Options, stat
     """Bounds and ratios from the multipliers and the best feasible f; and clusters, as good as there is time for."""
     edges, iterate = data.edges, state.point
     gamma, f = options["gamma"], state.feasible
+    if not options["base"] and not any((part < 0.0).any() for _, part in edges.value.spans()):
+        warnings.warn(NO_REPULSION, stacklevel=2)
     assert isinstance(f, Vector)
     bound = iterate.bound_of_clusterings(state.rows)
     x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)

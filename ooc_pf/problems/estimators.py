@@ -58,7 +58,7 @@ class CorrelationClustering(ClusterMixin, _Certified):
     base : float, optional
     tol : float
     max_iter : int, optional
-    max_time : float, optional
+    max_time : float or str, optional
     memory : int or str, optional
     workers : int, optional
     workspace : path, optional
@@ -100,7 +100,7 @@ class CorrelationClustering(ClusterMixin, _Certified):
         base: float | None = None,
         tol: float = 1e-2,
         max_iter: int | None = None,
-        max_time: float | None = None,
+        max_time: float | str | None = None,
         memory: int | str | None = None,
         workers: int | None = None,
         workspace: Any = None,
@@ -170,7 +170,7 @@ class MetricNearness(_Certified):
         or the path of a workspace. Otherwise what sklearn.metrics.pairwise_distances makes of the rows of X.
     tol : float, optional
     max_iter : int, optional
-    max_time : float, optional
+    max_time : float or str, optional
     memory : int or str, optional
     workers : int, optional
     workspace : path, optional
@@ -205,7 +205,7 @@ class MetricNearness(_Certified):
         *,
         tol: float | None = None,
         max_iter: int | None = None,
-        max_time: float | None = None,
+        max_time: float | str | None = None,
         memory: int | str | None = None,
         workers: int | None = None,
         workspace: Any = None,

@@ -124,8 +124,8 @@ class ITML(_Mahalanobis):
         Budget in bytes, or like "500MB". What is held does not grow with the number of pairs, but for their labels.
     workers : int, optional
         Threads; the answer does not depend on it. None: one a core.
-    max_time : float, optional
-        Stop after so many seconds.
+    max_time : float or str, optional
+        Stop after so many seconds, or after a time like "6h".
     callback : callable, optional
         Called with a dict after each step; a true answer ends the fit.
     progress : bool
@@ -170,7 +170,7 @@ class ITML(_Mahalanobis):
         random_state: Any = None,
         memory: int | str | None = None,
         workers: int | None = None,
-        max_time: float | None = None,
+        max_time: float | str | None = None,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         progress: bool = False,
     ):
@@ -261,7 +261,7 @@ class ITML_Supervised(_Mahalanobis):
         random_state: Any = None,
         memory: int | str | None = None,
         workers: int | None = None,
-        max_time: float | None = None,
+        max_time: float | str | None = None,
         callback: Callable[[dict[str, Any]], Any] | None = None,
         progress: bool = False,
     ):

@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from ..cycles.program import linear_bound
 from ..edgelist.links import read_links, read_pairs
 from ..edgelist.tables import as_column, number_nodes
+from ..engine.limits import parse_duration
 from ..engine.result import Result
 from ..errors import InputError
 from .clustering import correlation_clustering
@@ -118,7 +119,7 @@ def cluster_links(
     tol: float = 1e-4,
     seed: int = 0,
     workers: int | None = None,
-    max_time: float | None = None,
+    max_time: float | str | None = None,
     progress: bool = False,
 ) -> LinkClusters:
     """Cluster records by the scores of pairs of them, so that as little evidence as possible is contradicted.
@@ -168,7 +169,7 @@ def cluster_links(
     must, cannot = (ends[0], ends[1]), (ends[2], ends[3])
     group = _joined(must, len(labels))
     edges, settled = _between_groups(u, v, weights, group, cannot, labels)
-    chosen, parts = _solve(edges, Search(tol, seed, workers, progress, max_time, time.monotonic()))
+    chosen, parts = _solve(edges, Search(tol, seed, workers, progress, parse_duration(max_time), time.monotonic()))
     return _collect(links, labels, chosen[group], parts.of[group], parts, settled)
 
 

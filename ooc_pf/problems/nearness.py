@@ -79,7 +79,7 @@ def metric_nearness(
     memory: int | str | None = None,
     workers: int | None = None,
     max_iter: int | None = None,
-    max_time: float | None = None,
+    max_time: float | str | None = None,
     callback: Callable[[dict[str, Any]], Any] | None = None,
     progress: bool = False,
     restart: bool = False,
@@ -121,7 +121,7 @@ def metric_nearness(
     workers : int, optional
         Threads or processes; the answer does not depend on it. None: one a core.
     max_iter, max_time : optional
-        Stop after so many iterations, or seconds, of this call.
+        Stop after so many iterations, or after so many seconds, or a time like "90s" or "6h", of this call.
     callback : callable, optional
         Called with a dict after each iteration; a true answer stops the run.
     progress : bool

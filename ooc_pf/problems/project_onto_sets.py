@@ -28,7 +28,7 @@ def project_onto_sets(
     memory: int | str | None = None,
     workers: int | None = None,
     max_iter: int | None = None,
-    max_time: float | None = None,
+    max_time: float | str | None = None,
     seed: int = 0,
     callback: Callable[[dict[str, Any]], Any] | None = None,
     progress: bool = False,

@@ -57,8 +57,8 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
     max_iter : int, optional
         Iterations at most; of "stochastic", projections for each row. None: 1000, and of "stochastic" as many as make
         a million in all.
-    max_time : float, optional
-        Stop after so many seconds.
+    max_time : float or str, optional
+        Stop after so many seconds, or after a time like "6h".
     memory : int or str, optional
         Budget in bytes, or like "500MB", for what is held beyond the interpreter and what the caller holds.
     workers : int, optional
@@ -125,7 +125,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         tol: float = 1e-8,
         class_weight: dict[Any, float] | str | None = None,
         max_iter: int | None = None,
-        max_time: float | None = None,
+        max_time: float | str | None = None,
         memory: int | str | None = None,
         workers: int | None = None,
         workspace: Any = None,

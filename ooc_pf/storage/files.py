@@ -9,11 +9,15 @@ import fcntl
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import WorkspaceBusyError, WorkspaceError
+
+# Someone who only looks whether a lock is held has it for a moment: whoever wants it tries again.
+TRIES, MOMENT = 5, 0.01
 
 
 def flush(directory: Path) -> None:
@@ -71,12 +75,28 @@ def open_to_append(path: Path) -> BinaryIO:
 
 def take_lock(file: BinaryIO, place: Path) -> None:
     """Lock an open file that belongs to ``place``; the system drops the lock when the file is closed, or we die."""
+    for _ in range(TRIES):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(MOMENT)  # perhaps someone who only looks, see `is_locked`
+    raise WorkspaceBusyError(f"{place} is in use by another process; wait for it or stop it, then try again")
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds the lock of a file, which need not be there."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise WorkspaceBusyError(
-            f"{place} is in use by another process; wait for it or stop it, then try again"
-        ) from None
+        return True
+    finally:
+        os.close(file)
+    return False
 
 
 def gone(directory: Path) -> WorkspaceError:

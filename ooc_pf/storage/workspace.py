@@ -31,6 +31,7 @@ from .files import (
     flush,
     flush_directory,
     gone,
+    is_locked,
     make_directory,
     open_to_append,
     remove,
@@ -239,6 +240,16 @@ class Workspace:
             finally:
                 os.close(self._held)
                 self._held = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a process on this machine works on it at the moment."""
+        return is_locked(self.path / LOCK)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is on an object store, and other machines may work on it."""
+        return self._mirror is not None
 
     def check_place(self) -> None:
         """Refuse to go on in a directory that is not the one that was locked: it was moved, removed or replaced."""

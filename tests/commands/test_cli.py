@@ -151,8 +151,8 @@ def test_clusters_of_a_signed_file(tmp_path, capsys):
     (tmp_path / "trust.txt").write_text("\n".join(lines))
     path = tmp_path / "trust.pf"
     assert main(["convert", str(tmp_path / "trust.txt"), str(path), "--kind", "signed", "--quiet"]) == 0
-    assert main(["solve", str(path), "--gamma", "2", "--quiet"]) == 1  # gamma belongs to clustering
-    assert main(["solve", str(path), "--problem", "clustering", "--gamma", "2", "--tol", "1e-6", "--quiet"]) == 0
+    assert main(["solve", str(path), "--problem", "nearness", "--gamma", "2", "--quiet"]) == 1  # not its option
+    assert main(["solve", str(path), "--gamma", "2", "--tol", "1e-6", "--quiet"]) == 0  # signed weights are clustered
     out = capsys.readouterr().out
     assert "certified" in out
     assert main(["resume", str(path), "--json", "--quiet"]) == 0
