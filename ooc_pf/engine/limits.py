@@ -54,7 +54,7 @@ def parse_duration(time: float | str | None) -> float | None:
     except (KeyError, ValueError):
         seconds = math.nan
     if not seconds >= 0.0:
-        raise InputError(f"max_time {time!r} is no time; write it like 90, '90s', '30min', '1h30m' or '2d'")
+        raise InputError(f"max_time must be a time like 90, '90s', '30min', '1h30m' or '2d', found {time!r}")
     return seconds
 
 
