@@ -248,7 +248,7 @@ def finish_clustering(data: CycleData, state: CycleState, options: Options, stat
     """Bounds and ratios from the multipliers and the best feasible f; and clusters, as good as there is time for."""
     edges, iterate = data.edges, state.point
     gamma, f = options["gamma"], state.feasible
-    if not options["base"] and not any((part < 0.0).any() for _, part in edges.value.spans()):
+    if len(edges.value) and not options["base"] and not any((part < 0.0).any() for _, part in edges.value.spans()):
         warnings.warn(NO_REPULSION, stacklevel=2)
     assert isinstance(f, Vector)
     bound = iterate.bound_of_clusterings(state.rows)

@@ -33,6 +33,7 @@ def expected_failures(model):
 
 
 @pytest.mark.long
+@pytest.mark.filterwarnings("ignore:the matrix is symmetric", "ignore:no weight is negative")
 @parametrize_with_checks(
     [
         pf.CorrelationClustering("cosine"),

@@ -250,3 +250,11 @@ def test_forms_agree_on_the_small_graph():
     result = pf.metric_nearness(frame)
     assert result.nodes.tolist() == sorted({*(u * 10), *(v * 10)})
     assert result.x.tolist() == pf.metric_nearness((u, v, d)).x.tolist()
+
+
+def test_a_graph_without_edges_has_a_cluster_for_each_node():
+    """A square table of zeros lists no pair at all."""
+    for gamma in (1.0, None):
+        result = pf.correlation_clustering(pd.DataFrame(np.zeros((4, 4)), list("abcd"), list("abcd")), gamma=gamma)
+        assert result.labels.nunique() == 4
+        assert (result.cost, result.lp_lower_bound, result.certified_ratio) == (0.0, 0.0, 1.0)
