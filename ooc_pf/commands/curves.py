@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 BOUNDS = {"lower_bound": "lower bound", "objective": "objective"}
 ERRORS = {"gap": "gap", "worst": "violation"}
 ROWS = {"found": "rows found", "kept": "rows kept"}
+COST, RATIO = {"cost": "cost"}, {"ratio": "certified ratio"}  # of clusters, on the way
 MOST_POINTS = 600  # of a curve; longer ones are thinned out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..engine.result import Result, cluster_sizes
 from .charts import bar_chart, line_chart
-from .curves import BOUNDS, ERRORS, ROWS, count_calls, curves, work_by_phase
+from .curves import BOUNDS, COST, ERRORS, RATIO, ROWS, count_calls, curves, work_by_phase
 from .explain import claims, outcome
 
 LAST = 9  # number of the chart of clusters, after the others
@@ -117,6 +117,8 @@ def _charts(result: Result) -> str:
         ("Gap and violation over the iterations", curves(history, ERRORS, positive=True), False, True),
         ("Gap and violation over time", curves(history, ERRORS, positive=True), True, True),
         ("Rows over the iterations", curves(history, ROWS), False, False),
+        ("Cost of the clusters over the iterations", curves(history, COST), False, False),
+        ("Cost of the clusters over its lower bound", curves(history, RATIO), False, False),
     ]
     charts = [
         line_chart(number, title, lines, over_time=over_time, logarithm=logarithm)

@@ -229,6 +229,8 @@ class CycleProgram:
 
     def bound_of_clusterings(self, y: Vector, dual_sum: float) -> float:
         """A lower bound of ``min cost @ x`` over x between 0 and 1, such as clusterings, from the same duals."""
+        if not self.size:
+            return 0.0  # no edge, no cost
         # Around the centre zero a target is what is left of the step.
         unit = -self.step if self.step is not None else -float(self.target.read(0, 1)[0])
 

@@ -57,6 +57,7 @@ class CorrelationClustering(ClusterMixin, _Certified):
     gamma : float or None
     base : float, optional
     tol : float
+    ratio : float, optional
     max_iter : int, optional
     max_time : float or str, optional
     memory : int or str, optional
@@ -96,9 +97,10 @@ class CorrelationClustering(ClusterMixin, _Certified):
         affinity: str = PRECOMPUTED,
         *,
         threshold: float = 0.0,
-        gamma: float | None = 1.0,
+        gamma: float | None = None,
         base: float | None = None,
         tol: float = 1e-2,
+        ratio: float | None = None,
         max_iter: int | None = None,
         max_time: float | str | None = None,
         memory: int | str | None = None,
@@ -112,6 +114,7 @@ class CorrelationClustering(ClusterMixin, _Certified):
         self.gamma = gamma
         self.base = base
         self.tol = tol
+        self.ratio = ratio
         self.max_iter = max_iter
         self.max_time = max_time
         self.memory = memory
@@ -131,7 +134,8 @@ class CorrelationClustering(ClusterMixin, _Certified):
         if self.affinity not in AFFINITIES:
             raise InputError(f"affinity must be one of {', '.join(AFFINITIES)}, found {self.affinity!r}")
         weights = self._weights(X)
-        self._take(correlation_clustering(weights, gamma=self.gamma, base=self.base, **self._options()))
+        options = {"gamma": self.gamma, "base": self.base, "ratio": self.ratio, **self._options()}
+        self._take(correlation_clustering(weights, **options))
         result = self.result_
         self.labels_ = label_array(result.labels)
         self.cost_, self.lower_bound_ = result.cost, result.lp_lower_bound

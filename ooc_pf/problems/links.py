@@ -5,6 +5,7 @@ are problems of their own, and each has its own bound from the multipliers of th
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -289,9 +290,18 @@ def _bounds(result: Result, weight: np.ndarray, home: np.ndarray, cost: np.ndarr
     ends = np.searchsorted(home[order], np.arange(len(cost) + 1))
     for part in np.flatnonzero(cost > (1.0 + PROVEN) * bound):
         own = order[ends[part] : ends[part + 1]]
-        parts = [(np.abs(weight[own]), load[own])]
-        bound[part] = max(bound[part], linear_bound(lambda parts=parts: parts, float(total[part])))
+        bound[part] = max(bound[part], linear_bound(_excess(np.abs(weight[own]), load[own]), float(total[part])))
     return bound
+
+
+def _excess(cost: np.ndarray, load: np.ndarray) -> Callable[[float], tuple[float, float]]:
+    """What a multiple of the load exceeds the cost by, as `linear_bound` asks for it."""
+
+    def excess(scale: float) -> tuple[float, float]:
+        over = scale * load > cost
+        return float(np.sum(cost[over] - scale * load[over])), float(np.sum(load[over]))
+
+    return excess
 
 
 # -- output -----------------------------------------------------------------------------------------------------------
