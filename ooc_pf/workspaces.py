@@ -129,9 +129,7 @@ def resume(workspace: str | Path, *, tol: float | None = None, ratio: float | No
     if unknown:
         known = ("tol", "ratio", *LIMITS)
         near = nearest(unknown[0], known)
-        raise InputError(
-            f"resume takes {', '.join(known)}, and not {unknown[0]}{near}; a run keeps its other options"
-        )
+        raise InputError(f"resume takes {', '.join(known)}, and not {unknown[0]}{near}; a run keeps its other options")
     place = Workspace(workspace)
     family = _resumable(place)
     wanted = _checked_goals(family, tol, ratio)
