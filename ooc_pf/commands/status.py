@@ -99,7 +99,8 @@ def _progress(place: Workspace) -> list[str]:
         f"lower bound {manifest['lower_bound']:.10g}, {manifest['n_active']} constraints remembered",
     ]
     known = next((record for record in reversed(place.history()) if "ratio" in record), None)
-    if known is not None:
+    made = _made(manifest)
+    if known is not None and "cost" not in made:
         lines.append(
             f"clusters so far: cost {known['cost']:.10g}, at most {known['ratio']:.6g} times the least there is"
         )
@@ -108,7 +109,6 @@ def _progress(place: Workspace) -> list[str]:
         gap = _gap(manifest)
         told = "" if gap is None else f", gap {gap:.1e}"
         lines.append(f"objective of {point} {manifest['objective']:.10g}{told}")
-    made = _made(manifest)
     if "cost" in made:
         ratio = f", certified ratio {made['certified_ratio']:.4f}" if "certified_ratio" in made else ""
         lines.append(f"clusters of cost {made['cost']:.10g}{ratio}")
