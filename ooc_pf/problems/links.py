@@ -93,7 +93,7 @@ class Search(NamedTuple):
         left = None if self.max_time is None else max(0.0, self.max_time - (time.monotonic() - self.began))
         own = {"tol": self.tol, "seed": self.seed, "workers": self.workers, "max_time": left}
         result = correlation_clustering((u, v, weight), gamma=None, progress=self.progress, **{**own, **options})
-        if result.labels is None:  # interrupted
+        if result.status == "interrupted":
             raise KeyboardInterrupt
         return result
 
