@@ -75,7 +75,7 @@ def test_an_old_run_that_went_another_way_ends_at_the_same_optimum(name, tmp_pat
     today, old = CASES[name](workspace=tmp_path / "today.pf"), go_on(name, path)
     for one, other in ((today, old), (old, today)):
         assert one.lower_bound <= other.objective * (1 + 1e-9)
-        assert one.objective == pytest.approx(other.objective, rel=1e-7)
+        assert one.objective == pytest.approx(other.objective, rel=1e-7 + one.gap + other.gap)
 
 
 def test_every_version_and_every_family_is_in_the_archive():
