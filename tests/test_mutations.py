@@ -116,6 +116,20 @@ def test_every_claim_of_a_manifest_is_recomputed(solved):
     assert not missed
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_certificate_that_a_run_goes_on_with_is_checked(tmp_path, name):
+    """It is of an earlier iterate than the one that is there, and decides when the run ends."""
+    path = tmp_path / "run.pf"
+    CASES[name](path, max_iter=1)
+    manifest, history = json.loads((path / "manifest.json").read_text()), (path / "history.jsonl").read_bytes()
+    pf.verify(path)
+    for entry in manifest["certificate"] or ():
+        made = ws.sealed(with_change(manifest, ("certificate", entry)), history)
+        (path / "manifest.json").write_text(json.dumps(made))
+        with pytest.raises(pf.WorkspaceError, match="history"):
+            pf.verify(path)
+
+
 @pytest.mark.long
 def test_every_array_is_checked(solved):
     before, missed = claims(solved), []

@@ -55,9 +55,20 @@ def check_history(workspace: Workspace, *, answers: bool) -> None:
     certified = [record for record in history if "violation" in record]
     claimed = manifest["certificate"]
     require(workspace, bool(certified) == (claimed is not None), "the certificate is not that of the history")
-    for name in ("objective", "violation", "scale", "feasible") if claimed else ():
-        same = claimed.get(name) == certified[-1].get(name) or claimed.get(name) is None
+    if claimed is not None:
+        _check_recorded(workspace, claimed, certified[-1])
+
+
+def _check_recorded(workspace: Workspace, claimed: dict[str, Any], record: dict[str, Any]) -> None:
+    """The certificate that a run goes on with must be the one in its history."""
+    for name in ("objective", "violation", "scale", "feasible", "worth"):
+        said, was = claimed.get(name), record.get(name)
+        same = said == was or (said is None and was == math.inf)  # which JSON does not know
         require(workspace, same, f"the {name} of the certificate is not that of the history")
+    if "worth" in claimed and None not in claimed.values():  # else of a release that judged by other sizes
+        gap = relative_gap(claimed["objective"], claimed["lower_bound"], claimed["worth"])
+        same = math.isclose(gap, record.get("gap", math.nan), rel_tol=TOLERANCE)
+        require(workspace, same, "the gap of the certificate is not that of the history")
 
 
 def claimed_now(manifest: dict[str, Any]) -> dict[str, Any] | None:
