@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..edgelist.sources import local_path
 from ..errors import InputError, WorkspaceError
 from ..storage.arrays import open_array, read_array
-from ..storage.files import replacing
+from ..storage.files import local_path, replacing
 from ..storage.memory import MIB, parse_memory, refuse_below
 from ..storage.workspace import Workspace, read_steadily
 from .formats import format_of
@@ -98,7 +97,7 @@ def write_answer(
     require_converged: bool,
 ) -> Exported:
     """`export` without the warning, for those who show the note in their own way."""
-    target = Path(local_path(target))
+    target = local_path(target)
     format = format_of(target, format)
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
@@ -116,7 +115,7 @@ def write_answer(
             rows = _write_npz(file, answer, note) if format == "npz" else _write_table(file, answer, format, note)
         return Exported(rows, place.manifest["status"], note)
 
-    return read_steadily(local_path(workspace), write)
+    return read_steadily(workspace, write)
 
 
 def _note(place: Workspace) -> str | None:
