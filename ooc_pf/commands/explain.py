@@ -7,6 +7,10 @@ import numpy as np
 
 from ..engine.result import Result
 
+COARSE = (
+    "these clusters are the components of a few thresholds only, as the graph is laid out for disk; laid out for "
+    "memory (--no-external, external=False) it may get far cheaper ones"
+)
 FAR = 10.0  # times the lower bound: a percentage of more says nothing
 
 
@@ -64,7 +68,8 @@ def _outcome(result: Result) -> str:
 def _cluster_lines(result: Result) -> list[str]:
     clusters, bound = len(np.unique(result.labels)), result.lp_lower_bound
     ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
-    return [
+    lines = [
         f"  clusters     {clusters}   of cost {result.cost:.10g}; none can cost less than {bound:.10g}",
         f"  ratio        {ratio}   certified: cost of the clusters over that bound",
     ]
+    return [*lines, f"  note         {COARSE}"] if result.thresholds_only else lines
