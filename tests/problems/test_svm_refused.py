@@ -119,7 +119,7 @@ def test_sums_that_cannot_be_do_not_hang(stopped):
 
 
 @pytest.mark.parametrize(
-    "change", [lambda lower: lower[:0], lambda lower: lower + 1.0, lambda lower: np.tile(lower, 3)]
+    "change", [lambda lower: lower[:0], lambda lower: lower + 1.0, lambda lower: np.append(lower, 1.0)]
 )
 def test_bounds_that_were_changed_are_named(stopped, change):
     _, path = stopped
