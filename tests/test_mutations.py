@@ -175,6 +175,16 @@ def test_every_file_is_checked(solved):
     assert not missed
 
 
+def test_a_run_may_go_on_without_its_history(tmp_path):
+    """Whoever removed it, as a message may advise, has a workspace that verifies when the run has gone on."""
+    path = tmp_path / "run.pf"
+    pf.metric_nearness((U, V, D), workspace=path, max_iter=2)
+    (path / "history.jsonl").unlink()
+    result = pf.resume(path)
+    assert result.history[0]["iteration"] == 3
+    pf.verify(path)
+
+
 def test_a_workspace_that_was_never_solved_has_nothing_to_verify(tmp_path):
     ws.create_workspace(tmp_path / "new.pf", U, V, D, np.arange(12), kind="distance", source={})
     with pytest.raises(pf.WorkspaceError, match="nothing to verify"):
