@@ -288,6 +288,14 @@ def test_what_a_family_could_not_have_written_is_refused(made, mutate, tmp_path,
             assert any(words in str(error) for words in ("damaged", "other options", "no answer", "does not know"))
 
 
+def test_a_run_ends_only_as_runs_do(made, mutate, tmp_path):
+    run = made("rows", tmp_path / "run.pf")
+    change_manifest(run, "plan.verdict", "x")
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match="verdict"):
+        go_on("rows", run)
+
+
 @pytest.mark.parametrize(
     "text",
     ["[" * 100_000, '{"a":' * 5_000, "9" * 10_000, "NaN", "1e999", "", "\xff", '"\\ud800"', "null", "[1, 2", "\x00"],
