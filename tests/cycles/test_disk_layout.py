@@ -128,7 +128,7 @@ def test_what_cannot_be_laid_out_for_disk_is_said(options, rng, tmp_path):
 
 def test_clusters_of_thresholds_only_say_so(rng, tmp_path, capsys):
     """They can cost several times as much as those of the same graph laid out for memory."""
-    graph, run = random_signed(rng, 200, 900), tmp_path / "run.pf"
+    graph, run = random_signed(rng, 40, 150), tmp_path / "run.pf"
     near = pf.correlation_clustering(graph, external=False, workspace=tmp_path / "near.pf")
     far = pf.correlation_clustering(graph, external=True, workspace=run)
     assert (near.thresholds_only, far.thresholds_only) == (False, True) and "thresholds only" in repr(far)
