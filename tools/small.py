@@ -122,8 +122,8 @@ def _cases() -> list[Case]:
     return [
         Case("nearness", _on_graph("nearness", tol=1e-6), distances),
         Case("external", _on_graph("nearness", tol=1e-6, external=True), distances),
-        Case("clustering", _on_graph("clustering", tol=1e-4), signed, "signed"),
-        Case("complete", _on_graph("clustering", base=-0.4, tol=1e-3), groups, "signed"),
+        Case("clustering", _on_graph("clustering", gamma=1.0, tol=1e-4), signed, "signed"),
+        Case("complete", _on_graph("clustering", gamma=1.0, base=-0.4, tol=1e-3), groups, "signed"),
         Case("linear", _on_graph("clustering", gamma=None, tol=1e-2), signed, "signed"),
         Case("table", lambda run, **limits: pf.metric_nearness(upper + upper.T, tol=1e-8, workspace=run, **limits)),
         Case(
