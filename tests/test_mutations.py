@@ -116,6 +116,20 @@ def test_every_claim_of_a_manifest_is_recomputed(solved):
     assert not missed
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_the_certificate_that_a_run_goes_on_with_is_checked(tmp_path, name):
+    """It is of an earlier iterate than the one that is there, and decides when the run ends."""
+    path = tmp_path / "run.pf"
+    CASES[name](path, max_iter=1)
+    manifest, history = json.loads((path / "manifest.json").read_text()), (path / "history.jsonl").read_bytes()
+    pf.verify(path)
+    for entry in manifest["certificate"] or ():
+        made = ws.sealed(with_change(manifest, ("certificate", entry)), history)
+        (path / "manifest.json").write_text(json.dumps(made))
+        with pytest.raises(pf.WorkspaceError, match="history"):
+            pf.verify(path)
+
+
 @pytest.mark.long
 def test_every_array_is_checked(solved):
     before, missed = claims(solved), []
@@ -159,6 +173,16 @@ def test_every_file_is_checked(solved):
                 missed.append((str(file.relative_to(solved)), wrong is None))
             file.write_bytes(content)
     assert not missed
+
+
+def test_a_run_may_go_on_without_its_history(tmp_path):
+    """Whoever removed it, as a message may advise, has a workspace that verifies when the run has gone on."""
+    path = tmp_path / "run.pf"
+    pf.metric_nearness((U, V, D), workspace=path, max_iter=2)
+    (path / "history.jsonl").unlink()
+    result = pf.resume(path)
+    assert result.history[0]["iteration"] == 3
+    pf.verify(path)
 
 
 def test_a_workspace_that_was_never_solved_has_nothing_to_verify(tmp_path):

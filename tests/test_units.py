@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.kernels import bregman
 from tests.gallery import random_graph
 
 rng = np.random.default_rng(5)
@@ -94,6 +95,49 @@ def test_rows_may_be_given_in_any_size_each(exponents):
     assert one.violation == other.violation, "violations are distances"
     for key, dual in one.duals.items():
         assert dual == other.duals[key] * size[key], "multipliers are those of the rows as they were given"
+
+
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_slopes_follow_the_unit_of_the_objective(unit):
+    """Where x moves fast with y, because the objective is small, that is how fast it moves."""
+    y, zero = rng.standard_normal(8), np.zeros(8)
+    for code, power in ((bregman.QUADRATIC, 2.0), (bregman.ENTROPY, 2.0), (bregman.POWER, 3.0), (bregman.POWER, 9.0)):
+        for z in (y, np.where(np.arange(8) < 4, y, 0.0)):
+            one = bregman.find_slope(code, z, np.ones(8), zero, zero, power)
+            other = bregman.find_slope(code, z * unit, np.full(8, unit), zero, zero, power)
+            assert np.isfinite(one).all() and np.array_equal(one, other * unit)
+    assert not bregman.find_slope(bregman.POWER, zero, np.ones(8), zero, zero, 3.0).any()
+
+
+@pytest.mark.parametrize("power", [1.5, 3.0])
+@pytest.mark.parametrize("unit", [1e-15, 1e15])
+def test_slopes_of_powers_follow_the_unit_of_x(unit, power):
+    y, zero = rng.standard_normal(8), np.zeros(8)
+    y[3] = 0.0
+    one, other = (bregman.find_slope(bregman.POWER, z, np.ones(8), zero, zero, power) for z in (y, y * unit))
+    assert np.allclose(other, one * unit ** (1.0 / (power - 1.0) - 1.0), rtol=1e-9)
+
+
+def cubic(unit, size, factor=1.0):
+    """A function of the user's with gradient ``size ((x / unit)^3 - c^3)``, and what may be its inverse."""
+    c = np.array([1.0 / 3.0, 0.7, -0.2])
+    return pf.objectives.separable(
+        3,
+        lambda x, c: size * ((x / unit) ** 3 - c**3),
+        lambda y, c: factor * unit * np.cbrt(y / size + c**3),
+        lambda x, c: size * unit * ((x / unit) ** 4 / 4 - c**3 * x / unit),
+        parameters=(c,),
+    )
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_a_function_of_the_users_is_checked_in_its_own_unit(unit, size):
+    one, other = (rows(cubic(*units), ([[1.0, 1.0, 1.0]], [0.5 * units[0]])) for units in ((1.0, 1.0), (unit, size)))
+    assert one.converged and other.converged
+    assert np.allclose(one.x * unit, other.x, rtol=1e-4, atol=1e-4 * unit)
+    with pytest.raises(pf.InputError, match="not inverse"):
+        cubic(unit, size, 1.001)
 
 
 def test_a_small_row_counts_as_much_as_a_large_one():

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 import ooc_pf as pf
+from ooc_pf.problems.svm import fit_newton
+from ooc_pf.svm.inputs import read_table
+from ooc_pf.svm.program import Program
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,12 @@ class Case:
     @property
     def exports(self) -> bool:
         """Whether there is a graph to export."""
-        return self.name not in ("rows", "sets")
+        return not self.own
+
+    @property
+    def own(self) -> bool:
+        """Whether the problem is the caller's, so that a workspace does not hold all of it."""
+        return self.name in ("rows", "sets", "svm")
 
     def start(self, folder: Path) -> Path:
         """Make the workspace in ``folder``, unless it is there; returns its path."""
@@ -91,6 +99,13 @@ def _on_graph(problem: str, **options: Any) -> Callable[..., Any]:
     return lambda run, **limits: pf.solve(run, problem=problem, **options, **limits)
 
 
+def _machine(rng: np.random.Generator) -> Callable[..., Any]:
+    X, noise = rng.normal(size=(300, 3)), 0.7 * rng.normal(size=300)
+    y = (X[:, 0] + noise > 0).astype(np.int8)
+    program = Program(read_table(np.array_split(X, 4)), y, np.empty(0), np.ones(2), (1,), 10.0, True)
+    return lambda run, **limits: fit_newton(program, tol=1e-10, workspace=run, **limits)
+
+
 # -- cases ------------------------------------------------------------------------------------------------------------
 
 
@@ -107,8 +122,8 @@ def _cases() -> list[Case]:
     return [
         Case("nearness", _on_graph("nearness", tol=1e-6), distances),
         Case("external", _on_graph("nearness", tol=1e-6, external=True), distances),
-        Case("clustering", _on_graph("clustering", tol=1e-4), signed, "signed"),
-        Case("complete", _on_graph("clustering", base=-0.4, tol=1e-3), groups, "signed"),
+        Case("clustering", _on_graph("clustering", gamma=1.0, tol=1e-4), signed, "signed"),
+        Case("complete", _on_graph("clustering", gamma=1.0, base=-0.4, tol=1e-3), groups, "signed"),
         Case("linear", _on_graph("clustering", gamma=None, tol=1e-2), signed, "signed"),
         Case("table", lambda run, **limits: pf.metric_nearness(upper + upper.T, tol=1e-8, workspace=run, **limits)),
         Case(
@@ -116,6 +131,7 @@ def _cases() -> list[Case]:
             lambda run, **limits: pf.project_and_forget(near, (A, b), tol=1e-12, workspace=run, **limits),
         ),
         Case("sets", lambda run, **limits: pf.project_onto_sets(far, balls, tol=1e-8, workspace=run, **limits)),
+        Case("svm", _machine(rng)),
     ]
 
 

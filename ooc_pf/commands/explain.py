@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from ..engine.result import Result, cluster_sizes
 
+COARSE = (
+    "these clusters are the components of a few thresholds only, as the graph is laid out for disk; laid out for "
+    "memory (--no-external, external=False) it may get far cheaper ones"
+)
 FAR = 10.0  # times the lower bound: a percentage of more says nothing
 
 
@@ -81,7 +85,8 @@ def _cluster_claims(result: Result) -> list[Claim]:
     clusters, bound = len(cluster_sizes(result.labels)), result.lp_lower_bound
     ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
     cost = f"of cost {result.cost:.10g}; none can cost less than {bound:.10g}"
-    return [
+    told = [
         Claim("clusters", f"{clusters}", cost),
         Claim("ratio", ratio, "certified: cost of the clusters over that bound"),
     ]
+    return [*told, Claim("note", "coarse", COARSE)] if result.thresholds_only else told

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from ..edgelist.sources import local_path
 from ..errors import InputError, WorkspaceError
 from ..storage.arrays import open_array, read_array
-from ..storage.files import replacing
+from ..storage.files import local_path, replacing
 from ..storage.memory import MIB, parse_memory, refuse_below
 from ..storage.workspace import Workspace, read_steadily
+from .explain import COARSE
 from .formats import format_of
 
 # Cost only: rows and bytes of text written at once without a budget, and the fewest rows within one.
@@ -43,7 +43,7 @@ Columns = dict[str, pa.Array]
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: how many rows, the status of the run, and a note if it is not finished."""
+    """What was written: how many rows, the status of the run, and a note if it is not finished or not good."""
 
     rows: int
     status: str
@@ -61,8 +61,8 @@ def export(
 ) -> int:
     """Write the answer of a workspace to one file, with the node labels of the input.
 
-    An answer of a run that has not converged is written with a warning, and the file says so where it can: Parquet in
-    the metadata of its schema (key ``ooc_pf``), npz in an entry ``note``.
+    An answer of a run that has not converged, and clusters that come from thresholds only, are written with a warning,
+    and the file says so where it can: Parquet in the metadata of its schema (key ``ooc_pf``), npz in an entry ``note``.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def write_answer(
     require_converged: bool,
 ) -> Exported:
     """`export` without the warning, for those who show the note in their own way."""
-    target = Path(local_path(target))
+    target = local_path(target)
     format = format_of(target, format)
     if not target.parent.is_dir():
         raise InputError(f"{target.parent} is not a directory; make it first")
@@ -106,20 +106,22 @@ def write_answer(
     def write(place: Workspace) -> Exported:
         if not place.edges.exists():
             raise WorkspaceError(f"{place.name} holds no graph to export; its answer is pf.open({str(place.name)!r}).x")
-        outcome, note = place.outcome, _note(place)
-        if note and require_converged:
-            raise WorkspaceError(f"{note}; nothing was written, as a converged run was asked for")
+        outcome, unfinished = place.outcome, _unfinished(place)
+        if unfinished and require_converged:
+            raise WorkspaceError(f"{unfinished}; nothing was written, as a converged run was asked for")
         if clusters and not (outcome / "labels").exists():
             raise WorkspaceError(f"{place.name} has no clusters to export; they come with `--problem clustering`")
         answer = _Answer(place, clusters, memory, format)
+        coarse = COARSE if clusters and place.manifest["facts"].get("thresholds_only") else None
+        note = "; ".join(filter(None, (unfinished, coarse))) or None
         with replacing(target, ".partial") as file:
             rows = _write_npz(file, answer, note) if format == "npz" else _write_table(file, answer, format, note)
         return Exported(rows, place.manifest["status"], note)
 
-    return read_steadily(local_path(workspace), write)
+    return read_steadily(workspace, write)
 
 
-def _note(place: Workspace) -> str | None:
+def _unfinished(place: Workspace) -> str | None:
     """What to say of an answer that is not final."""
     status = place.manifest["status"]
     if status in ("converged", "ratio_reached"):

@@ -77,7 +77,9 @@ def _chosen(options: dict[str, Any]) -> dict[str, Any]:
 
 def _facts(result: Result) -> Iterable[tuple[str, str]]:
     for name, value in result.summary().items():
-        if name not in ("status", "workspace", "n_iter") and value is not None:
+        if isinstance(value, bool):
+            yield name.replace("_", " "), "yes" if value else "no"
+        elif name not in ("status", "workspace", "n_iter") and value is not None:
             yield name.replace("_", " "), f"{value:.12g}" if isinstance(value, float) else f"{value:,}"
     for name in ("read_bytes", "written_bytes"):
         total = sum(record.get(name, 0) for record in result.history)

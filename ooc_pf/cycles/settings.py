@@ -106,7 +106,7 @@ class Settings:
         sizes = [self.promise, self.penalty, self.share, self.calm, *(stage.pays for stage in self.stages)]
         lengths = (self.gamma, self.rise, self.most_gamma, self.every, self.patience)
         return (
-            len({*names, CERTIFY}) == len(names) > 1
+            len({*names, CERTIFY}) == len(set(names)) == len(names) > 1
             and names[-1] != CERTIFY
             and (names[-1] == HOT or self.promise is not None)
             and not (by_trees and (self.trees is None or self.penalty is None))

@@ -22,7 +22,7 @@ from .layout import Asked
 from .merge import Database, number_nodes, write_edges
 from .parquet import ParquetSource
 from .progress import Progress
-from .sources import local_path, no_trace, readable_file
+from .sources import no_trace, readable_file
 from .text import TextLabels, TextSource, row_schema
 
 MIN_MEMORY = 400 * 10**6  # bytes; DuckDB and Arrow do not work with less
@@ -105,7 +105,7 @@ def convert(
     _check_option("bad_lines", bad_lines, BAD_LINES)
     _check_option("header", header, (True, False, None))
     asked = Asked(_parse_columns(columns), parse_delimiter(delimiter), header)
-    budget, workspace = _parse_budget(memory), local_path(workspace)
+    budget = _parse_budget(memory)
     with no_trace(workspace), building(workspace) as directory, Progress(progress) as bar:
         scratch = directory.absolute() / "scratch"
         scratch.mkdir()

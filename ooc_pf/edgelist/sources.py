@@ -8,35 +8,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import unquote, urlsplit
 
 from ..errors import InputError
+from ..storage.files import local_path
 from ..storage.objectstore import is_url
 
 STDIN = "-"
 COPY_BYTES = 1 << 20  # cost only: bytes taken from a pipe at once
 
 
-def local_path(path: str | os.PathLike) -> str | Path:
-    """A path as the file system knows it: ``~`` is the home directory, ``file://`` is left out.
-
-    Other addresses, which name an object store, are returned as they are, and are the only text returned.
-    """
-    text = os.fspath(path)
-    if isinstance(text, str) and text.startswith("file://"):
-        parts = urlsplit(text)
-        if parts.netloc not in ("", "localhost"):
-            raise InputError(f"{text} names a file on {parts.netloc}; a file here is file:///path or just /path")
-        return Path(unquote(parts.path))
-    if is_url(text):
-        return text
-    return Path(os.path.expanduser(text))
-
-
 @contextlib.contextmanager
 def no_trace(path: str | Path) -> Iterator[None]:
     """Remove the parent directories of ``path`` that were made inside, if what was to be in them failed."""
-    missing = [] if is_url(path) else [folder for folder in Path(path).absolute().parents if not folder.exists()]
+    missing = [] if is_url(path) else [each for each in local_path(path).absolute().parents if not each.exists()]
     try:
         yield
     except BaseException:
@@ -61,12 +45,12 @@ def readable_file(source: str | os.PathLike, folder: Path) -> Path:
         if stream is None:
             raise InputError("-: there is no standard input to read from; name a file")
         return _copy(stream, folder / "stdin")
-    path = local_path(source)
-    if isinstance(path, str):
+    if is_url(source):
         raise InputError(
-            f"{path}: an edge list is read from a file here or from a pipe; fetch it first, or pipe it into "
+            f"{source}: an edge list is read from a file here or from a pipe; fetch it first, or pipe it into "
             "`ooc-pf convert - WORKSPACE`"
         )
+    path = local_path(source)
     try:
         kind = os.stat(path).st_mode
         if stat.S_ISFIFO(kind) or stat.S_ISCHR(kind) or stat.S_ISSOCK(kind):

@@ -48,16 +48,29 @@ def check_history(workspace: Workspace, *, answers: bool) -> None:
     require(workspace, manifest["problem"]["answers"] == answers, "the manifest is wrong about what the problem makes")
     if not history:
         return
-    counted = [record.get("iteration") for record in history]
-    whole = len(counted) == manifest["iteration"] and counted == list(range(1, len(counted) + 1))
-    require(workspace, whole, f"history.jsonl has not one record for each of {manifest['iteration']} iterations")
+    counted, last = [record.get("iteration") for record in history], manifest["iteration"]
+    first = last - len(counted) + 1  # after 1 where an older history was removed, as is allowed
+    whole = first >= 1 and counted == list(range(first, last + 1))
+    require(workspace, whole, f"history.jsonl has not one record for each iteration up to {last}")
     agree(workspace, history[-1].get("kept"), manifest["n_active"], "rows remembered")
     certified = [record for record in history if "violation" in record]
     claimed = manifest["certificate"]
-    require(workspace, bool(certified) == (claimed is not None), "the certificate is not that of the history")
-    for name in ("objective", "violation", "scale", "feasible") if claimed else ():
-        same = claimed.get(name) == certified[-1].get(name) or claimed.get(name) is None
+    same = bool(certified) == (claimed is not None) or (first > 1 and not certified)
+    require(workspace, same, "the certificate is not that of the history")
+    if claimed is not None and certified:
+        _check_recorded(workspace, claimed, certified[-1])
+
+
+def _check_recorded(workspace: Workspace, claimed: dict[str, Any], record: dict[str, Any]) -> None:
+    """The certificate that a run goes on with must be the one in its history."""
+    for name in ("objective", "violation", "scale", "feasible", "worth"):
+        said, was = claimed.get(name), record.get(name)
+        same = said == was or (said is None and was == math.inf)  # which JSON does not know
         require(workspace, same, f"the {name} of the certificate is not that of the history")
+    if "worth" in claimed and None not in claimed.values():  # else of a release that judged by other sizes
+        gap = relative_gap(claimed["objective"], claimed["lower_bound"], claimed["worth"])
+        same = math.isclose(gap, record.get("gap", math.nan), rel_tol=TOLERANCE)
+        require(workspace, same, "the gap of the certificate is not that of the history")
 
 
 def claimed_now(manifest: dict[str, Any]) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import BudgetError, InputError, WorkspaceError
 from ..storage.memory import Budget
+from ..storage.objectstore import local_copy
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace, exists, is_path
 from .family import Data, Family, Given, Options, Session, Size, check_family, holds_run_of
@@ -86,7 +87,7 @@ def place_for(family: Family, given: Given, options: Options, limits: Limits) ->
 
 def _workspace_of(family: Family, source: Any, data: Data | None, limits: Limits) -> Workspace:
     """The workspace named or, of data that were handed over, made for them; refuses one that holds something else."""
-    if data is None and limits.workspace is not None and Path(limits.workspace) != Path(source):
+    if data is None and limits.workspace is not None and local_copy(limits.workspace) != local_copy(source):
         raise InputError(f"the graph is the workspace {source}, so workspace= cannot be {limits.workspace}")
     path = source if data is None else limits.workspace
     if data is not None and not exists(path):

@@ -55,7 +55,7 @@ def _check_objective(workspace: Workspace, objective: Objective, y: np.ndarray, 
         x = read_array(workspace.feasible, "x")
         report["objective"] = objective.value(x)
         agree(workspace, report["objective"], manifest["objective"], "objective", worth)
-        if claimed is not None and not claimed["feasible"]:
+        if claimed is not None and not claimed.get("feasible", True):
             far = float(np.abs(x - iterate).max(initial=0.0))
             require(workspace, far <= TOLERANCE * scale, f"x is not the point of the multipliers: off by {far:.2e}")
     least = max((_violation(block, iterate) for block in rows.blocks()), default=0.0)

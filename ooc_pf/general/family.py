@@ -172,6 +172,8 @@ class GeneralFamily:
         require(plan.stage in (SCAN, SAMPLE, CHECK), workspace.record, f"plan.stage is {plan.stage!r}")
         require(min(plan.task, plan.draws, plan.since) >= 0, workspace.record, "the plan has counts below zero")
         # Asked again, so tried again.
+        known = plan.verdict in (None, "stalled", "infeasible")
+        require(known, workspace.record, f"plan.verdict is {plan.verdict!r}")
         return replace(plan, verdict=None, since=0) if plan.verdict == "stalled" else plan
 
     def load_feasible(self, request: Request, group: Path, pool: Pool) -> Vector:

@@ -12,6 +12,7 @@ from ..kernels import kernel
 QUADRATIC, ENTROPY, POWER, FERMI_DIRAC, HELLINGER, ABSOLUTE = 0, 1, 2, 3, 4, 5
 _LARGEST = 690.0  # exp of more leaves too little room for sums
 SHORTEST = 1e-12  # of the size of steps: no search for a bracket begins with less
+STEEPEST = 1e12  # times the slope at the largest y: what counts for more
 
 
 @kernel
@@ -55,10 +56,19 @@ def invert_gradient(code, y, weight, shift, ridge, power):
 
 @kernel
 def find_slope(code, y, weight, shift, ridge, power):
-    """How fast x moves with y, kept finite; all float64 by variable."""
-    slope = np.empty_like(y)
+    """How fast x moves with y, kept finite; all float64 by variable.
+
+    The x of a power above two moves infinitely fast where y is zero. It counts as at most STEEPEST times as fast as
+    where y is as large as the largest; as not moving, where all are zero and none of them has a size.
+    """
+    slope, largest = np.empty_like(y), 0.0
     for j in range(len(y)):
-        slope[j] = min(_invert(code, y[j], weight[j], ridge[j], power)[1], 1e12)
+        slope[j] = _invert(code, y[j], weight[j], ridge[j], power)[1]
+        largest = max(largest, abs(y[j]))
+    if code == POWER and power > 2.0:
+        for j in range(len(y)):
+            fastest = STEEPEST * _invert(code, largest, weight[j], ridge[j], power)[1] if largest > 0.0 else 0.0
+            slope[j] = min(slope[j], fastest)
     return slope
 
 

@@ -37,7 +37,7 @@ START, SEARCH, CLOSE = range(3)
 DONE, FULL, STOPPED = -1, -2, -3
 
 # Length, head and edge of an arc side by side: a search pays for one cache line where three arrays would cost three.
-ARC = np.dtype([("length", np.float64), ("node", np.int32), ("edge", np.int32)])
+ARC = np.dtype((np.record, [("length", np.float64), ("node", np.int32), ("edge", np.int32)]))
 
 
 class Closers(NamedTuple):

@@ -158,6 +158,8 @@ def correlation_clustering(
         formula as printed in the paper (both None for the linear program). ``optimal`` tells that no clustering is
         cheaper: all weights are multiples of one number, and the bound is less than that below the cost. The status
         "ratio_reached" tells that the run ended because of ``ratio``.
+        ``thresholds_only`` says that the graph was laid out for disk: then clusters are the components of a few
+        thresholds, and can cost several times as much.
 
     Examples
     --------
@@ -263,6 +265,7 @@ def finish_clustering(data: CycleData, state: CycleState, options: Options, stat
     proven = {
         "certified_ratio": certified_ratio(cost, bound),
         "optimal": is_optimal(edges, options["base"], cost, bound),
+        "thresholds_only": bool(options["external"]),
     }
     return {**made, "labels": labels, "cost": cost, **proven}
 
@@ -303,6 +306,7 @@ def check_clusters(
         found["cost"] = cost_of(edges, labels, options["base"])
         found["certified_ratio"] = certified_ratio(found["cost"], found["lp_lower_bound"])
         found["optimal"] = is_optimal(edges, options["base"], found["cost"], found["lp_lower_bound"])
+        found["thresholds_only"] = bool(options["external"])
     for name, claimed in facts.items():
         agree(workspace, found.get(name), claimed, name.replace("_", " "))
     return {name: found[name] for name in facts}
@@ -387,7 +391,7 @@ CLUSTERING = CycleFamily(
     settings=clustering_settings,
     finish=finish_clustering,
     check_answer=check_clusters,
-    fields={"labels": None, **dict.fromkeys(RATIOS), "zeros": 0},
+    fields={"labels": None, **dict.fromkeys(RATIOS), "thresholds_only": None, "zeros": 0},
     stored={"gamma": float | None, "base": float | None},
     sound=lambda options: (
         (options["gamma"] is None or options["gamma"] > 0)

@@ -1,12 +1,11 @@
 """Clients of object stores: few verbs, and a put that happens only if the object is still the one that was read.
 
 Such a conditional put is a compare-and-swap: ``If-Match`` with the ETag that was read (on GCS the generation), or
-``If-None-Match: *`` for an object that must not exist yet. obstore serves it on S3, GCS and Azure. On local files a
-lock stands in for it. fsspec, which knows many more stores, has none.
+``If-None-Match: *`` for an object that must not exist yet. obstore serves it on S3, GCS and Azure. fsspec,
+which knows many more stores, has none.
 """
 
 import contextlib
-import fcntl
 import os
 import warnings
 from collections.abc import Iterable, Iterator
@@ -26,7 +25,6 @@ S3_CREDENTIALS = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_SKIP_SIGNATURE",
 )
-LOCK = "manifest.json.lock"  # of a store in local files
 
 Version = dict[str, Any]
 
@@ -75,8 +73,6 @@ def connect(url: str) -> Client:
         If no client for this kind of address is installed, or the options of the store cannot be used.
     """
     scheme, rest = url.split("://", 1)
-    if scheme == "file":
-        return FileClient(url, os.path.abspath(rest))
     if scheme in SERVED:
         place, _, root = rest.partition("/")
         return ObstoreClient(url, _open_store(url, f"{SERVED[scheme]}://{place}"), root)
@@ -224,33 +220,6 @@ class ObstoreClient:
             raise OSError(
                 f"{self.url}: the store failed at {name!r} ({_brief(error)}); check address and network, then try again"
             ) from error
-
-
-class FileClient(ObstoreClient):
-    """A store in local files: a lock makes the comparison and the put one step."""
-
-    def __init__(self, url: str, root: str):
-        super().__init__(url, _obstore().store.LocalStore(automatic_cleanup=True), root)
-        self._folder = Path(root)
-
-    def read(self, name: str) -> tuple[bytes, Version]:
-        body, _ = super().read(name)
-        return body, {"body": body}
-
-    def put_if(self, name: str, body: bytes, version: Version | None) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with open(self._folder / LOCK, "a", opener=plainly) as file, self._translated(name):
-            fcntl.flock(file, fcntl.LOCK_EX)
-            compare(self, name, version)
-            self._obs.put(self._store, self._key(name), body, use_multipart=False)
-
-    def sizes(self) -> dict[str, int]:
-        found = super().sizes()
-        found.pop(LOCK, None)
-        return found
-
-    def probe(self, name: str) -> None:
-        """Nothing to find out."""
 
 
 class FsspecClient:

@@ -13,8 +13,21 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
 
-from ..errors import WorkspaceBusyError, WorkspaceError
+from ..errors import InputError, WorkspaceBusyError, WorkspaceError
+
+
+def local_path(path: str | os.PathLike[str]) -> Path:
+    """A path as the file system knows it: ``~`` is the home directory, ``file://`` is left out."""
+    text = os.fspath(path)
+    if not text.startswith("file://"):
+        return Path(os.path.expanduser(text))
+    parts = urlsplit(text)
+    if parts.netloc not in ("", "localhost"):
+        raise InputError(f"{text} names a file on {parts.netloc}; a file here is file:///path or just /path")
+    return Path(unquote(parts.path))
+
 
 # Someone who only looks whether a lock is held has it for a moment: whoever wants it tries again.
 TRIES, MOMENT = 5, 0.01

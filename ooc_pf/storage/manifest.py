@@ -33,6 +33,7 @@ RUN_ENTRIES = {
     "lower_bound": NUMBER,
     "n_active": int,
 }
+CERTIFICATE = {name: NUMBER | None for name in ("objective", "lower_bound", "violation")}
 # Of a record of the history: those every one has, and those some have.
 ITERATION = {"iteration": int, "stage": str, "lower_bound": NUMBER, "worst": NUMBER, "kept": int, "seconds": dict}
 MAYBE = {name: NUMBER for name in ("found", "relaxed", "projections", "gap", "read_bytes", "written_bytes")}
@@ -115,6 +116,9 @@ def _check_run(manifest: dict[str, Any], file: Path) -> None:
     """What there must be once there is a run."""
     check_fields(manifest, RUN_ENTRIES, file)
     check_fields(manifest["plan"], {"stage": str}, file, "plan.")
+    for entry in ("certificate", "closing"):
+        if manifest[entry] is not None:
+            check_fields(manifest[entry], CERTIFICATE, file, f"{entry}.")
     if "settings" in manifest["problem"]["options"]:
         check_fields(manifest["problem"]["options"], {"settings": dict | None}, file, "problem.options.")
     if manifest["n_active"] < 0:

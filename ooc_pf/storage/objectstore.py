@@ -34,7 +34,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from ..errors import WorkspaceBusyError, WorkspaceError
 from .clients import Missing, Refused, Version, connect, plainly
-from .files import new_file
+from .files import local_path, new_file
 from .manifest import MANIFEST
 from .store_manifest import (
     COMMITS,
@@ -56,14 +56,14 @@ T = TypeVar("T")
 
 
 def is_url(path: Any) -> TypeGuard[str]:
-    """Whether a path names an object store, such as ``s3://bucket/run.pf``."""
-    return isinstance(path, str) and re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
+    """Whether a path names an object store, such as ``s3://bucket/run.pf``; ``file://`` names a file here."""
+    return isinstance(path, str) and re.match(r"(?!file:)[a-z][a-z0-9+.-]+://", path) is not None
 
 
 def local_copy(path: str | os.PathLike) -> Path:
     """Where the files of a workspace are, or belong, on this machine."""
     if not is_url(path):
-        return Path(path)
+        return local_path(path)
     name = re.sub(r"[^A-Za-z0-9._-]", "_", str(path).rstrip("/").rsplit("/", 1)[-1])
     return _cache_folder() / f"{hashlib.sha256(str(path).rstrip('/').encode()).hexdigest()[:16]}-{name}"
 

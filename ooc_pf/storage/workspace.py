@@ -32,6 +32,7 @@ from .files import (
     flush_directory,
     gone,
     is_locked,
+    local_path,
     make_directory,
     open_to_append,
     remove,
@@ -143,7 +144,7 @@ def read_steadily(path: str | os.PathLike, read: Callable[["Workspace"], Any]) -
 
 def exists(path: str | os.PathLike) -> bool:
     """Whether there is anything under this name, here or on a store."""
-    return Mirror(path).exists() if is_url(path) else os.path.lexists(path)
+    return Mirror(path).exists() if is_url(path) else os.path.lexists(local_path(path))
 
 
 class Workspace:
@@ -154,7 +155,7 @@ class Workspace:
     """
 
     def __init__(self, path: str | os.PathLike):
-        self.name = path if is_url(path) else Path(path)
+        self.name = path if is_url(path) else local_path(path)
         self.path = local_copy(path)
         self._mirror = Mirror(path) if is_url(path) else None
         self._held: int | None = None  # the directory, while it is locked

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.check import check_certificate
+from ..engine.check import agree, check_certificate
 from ..engine.check import require as demand
 from ..engine.family import Given, Options, Session, Size
 from ..engine.limits import Limits, check_seed, check_tol
@@ -143,7 +143,8 @@ class SvmFamily:
         if point.gram:
             grams = read_array(group, "gram", dtype=np.float64)
             upper = np.triu_indices(program.width)
-            require(grams.size == len(point.gram) * len(upper[0]), group, "gram is not what a run writes")
+            whole = grams.size == len(point.gram) * len(upper[0]) and np.isfinite(grams).all()
+            require(bool(whole), group, "gram is not what a run writes")
             for gram, part in zip(point.gram, np.split(grams, len(point.gram)), strict=True):
                 gram[upper] = part
         return point
@@ -202,13 +203,16 @@ class SvmFamily:
         active = int(np.unpackbits(read_array(group / "rows", "active", dtype=np.uint8)).sum())
         demand(workspace, len(w) == size and bool(np.isfinite(w).all()), "the stored w is not a point")
         demand(workspace, active == manifest["n_active"], "the active rows are not as many as the manifest says")
+        demand(workspace, len(lower) > 0 and size % len(lower) == 0, "the stored bounds are not those of classes")
         report: dict[str, Any] = {"rows": active, "lower_bound": float(lower.sum())}
+        agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound")
         if workspace.feasible:
             x = read_array(workspace.feasible, "x")
             demand(workspace, len(x) == size and bool(np.isfinite(x).all()), "the stored x is not a point")
             inner = x.reshape(len(lower), -1)
             inner = inner[:, : inner.shape[1] - manifest["problem"]["options"]["fit_intercept"]]
-            least = max(0.5 * float(np.sum(inner**2)), manifest["lower_bound"]) * (1.0 - 1e-9)
+            with np.errstate(over="ignore"):
+                least = max(0.5 * float(np.sum(inner**2)), manifest["lower_bound"]) * (1.0 - 1e-9)
             demand(workspace, manifest["objective"] >= least, "the objective is below what it cannot be below")
         check_certificate(workspace, violation=None, scale=1.0, worth=0.0)
         return report

@@ -337,14 +337,15 @@ def newton_step(gram: np.ndarray, gradient: np.ndarray, border: bool) -> np.ndar
     diagonal[: size - border] += 1.0
     if border and diagonal[-1] <= 0.0:
         diagonal[-1] = 1.0  # no row is active: b is free
-    ridge = 0.0
-    while True:
+    ridge, largest = 0.0, float(np.abs(matrix).max()) + float(np.abs(gradient).max())
+    while np.isfinite(largest + ridge):
         try:
             lifted = matrix if ridge == 0.0 else matrix + np.diag(np.full(size, ridge))
             return -cho_solve(cho_factor(lifted, lower=False), gradient)
         except LinAlgError:
             # Rounding has made it indefinite; a little more on the diagonal still gives a descent direction.
-            ridge = max(10.0 * ridge, 1e-14 * float(diagonal.max()))
+            ridge = max(10.0 * ridge, 1e-14 * float(np.abs(diagonal).max()))
+    raise InputError("the rows are too large to be squared; divide X by a power of ten, or standardise it")
 
 
 # -- line search ------------------------------------------------------------------------------------------------------

@@ -161,13 +161,13 @@ def test_damaged_rows_are_recognised():
     tiling = Tiling(6, SIDE)
     block = next(block for block in tiling.blocks if block.triples[0].tolist()[3:5] == [1, 0])
     (triple,) = block.triples[:1].tolist()
-    good = tri.pack_row.py_func(0, 1, 1, 2)
+    good = int(tri.pack_row(0, 1, 1, 2))
     start = np.array([0, 1])
     one = block.triples[:1]
     assert tri.rows_are_sound(one, np.array([good], np.int32), np.ones(1), start)
     lines = triple[5:]
     for wrong in ((0, 1, lines[2], 0), (1, 1, 0, 0), (2, 1, 0, 0), (0, 1, 1, 3)):
-        code = np.array([tri.pack_row.py_func(*wrong)], np.int32)
+        code = np.array([tri.pack_row(*wrong)], np.int32)
         assert not tri.rows_are_sound(one, code, np.ones(1), start), wrong
     for dual in (-1.0, np.nan, np.inf):
         assert not tri.rows_are_sound(one, np.array([good], np.int32), np.array([dual]), start)

@@ -1,10 +1,18 @@
 """Linear support vector machines: what cannot be is refused by name."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import ooc_pf as pf
+from ooc_pf.problems.svm import fit_newton
+from ooc_pf.storage.arrays import digest_group, read_array, write_array
+from ooc_pf.storage.workspace import Workspace, sealed
+from ooc_pf.svm.inputs import read_table
+from ooc_pf.svm.program import Program
 from tests.gallery import labelled_rows
 
 
@@ -68,3 +76,59 @@ def test_rows_and_labels_that_cannot_be_are_named(rows):
             model.fit(*arguments)
     with pytest.raises(pf.InputError, match="X has 3 features, but LinearSVM is expecting 7"):
         model.fit(X, y).predict([X[:, :3]])
+
+
+@pytest.fixture
+def stopped(tmp_path):
+    """(run, path): a fit that was stopped after two iterations, and what goes on with it."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=300) > 0).astype(np.int8)
+    program = Program(read_table(X), y, np.empty(0), np.ones(2), (1,), 10.0, False)
+    path = tmp_path / "run.pf"
+    fit_newton(program, tol=1e-10, workspace=path, max_iter=2)
+    pf.verify(path)
+    return lambda: fit_newton(program, tol=1e-10, workspace=path), path
+
+
+def put(path, name, change):
+    """Change an array of the generation, and the fingerprints with it."""
+    place = Workspace(path)
+    group = place.generation
+    values = change(read_array(group, name))
+    shutil.rmtree(group / name)
+    write_array(group, name, values)
+    manifest = place.manifest
+    manifest["digests"]["groups"][group.relative_to(path).as_posix()] = digest_group(group)
+    (path / "manifest.json").write_text(json.dumps(sealed(manifest, (path / "history.jsonl").read_bytes())))
+
+
+@pytest.mark.parametrize("wrong", [np.inf, np.nan])
+def test_sums_that_are_no_numbers_are_refused(stopped, wrong):
+    run, path = stopped
+    put(path, "gram", lambda values: np.where(np.arange(len(values)) == 0, wrong, values))
+    with pytest.raises(pf.WorkspaceError, match="gram"):
+        run()
+
+
+def test_sums_that_cannot_be_do_not_hang(stopped):
+    """A step that is not the right one is taken back; the answer is the same."""
+    run, path = stopped
+    put(path, "gram", lambda values: -1.0 - np.abs(values))
+    assert run().n_iter > 2
+
+
+@pytest.mark.parametrize(
+    "change", [lambda lower: lower[:0], lambda lower: lower + 1.0, lambda lower: np.append(lower, 1.0)]
+)
+def test_bounds_that_were_changed_are_named(stopped, change):
+    _, path = stopped
+    put(path, "lower", change)
+    with pytest.raises(pf.WorkspaceError, match="bound"):
+        pf.verify(path)
+
+
+def test_rows_too_large_to_be_squared_are_refused():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    with np.errstate(all="ignore"), pytest.raises(pf.InputError, match="too large to be squared"):
+        pf.LinearSVM().fit(1e200 * X, X[:, 0] > 0)

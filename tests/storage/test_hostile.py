@@ -223,6 +223,7 @@ CHANGES = [
     ("problem.options.external", "no"), ("problem.options.weights", 3), ("problem.options.settings", None),
     ("problem.options.settings", "x"), ("problem.options.settings.stages", []), ("problem.options.settings.stages", 7),
     ("problem.options.settings.stages", [["certify", 0, 0, 10, 0.0]]), ("problem.options.settings.stages", [[]]),
+    ("problem.options.settings.stages", [["hot", 0, 0, 1, 0.0], ["hot", 0, 0, 1, 0.0]]), ("closing.objective", ...),
     ("problem.options.settings.stages", [["a", "b", "c", "d", "e"]]), ("problem.options.settings.keep_paths", 0),
     ("problem.options.settings.keep_paths", 10**9), ("problem.options.settings.most_rows", -1),
     ("problem.options.settings.most_rows", ...), ("problem.options.settings.promise", ...),
@@ -271,6 +272,7 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("table", "plan.slack", -1),
         ("table", "plan.slow", 1), ("table", "plan.stage", "stream"), ("table", "problem.options.lower", 3),
         ("rows", "plan.task", -1), ("rows", "plan.least", "x"), ("rows", "plan.stage", ""), ("rows", "plan.verdict", 3),
+        ("rows", "closing.feasible", ...), ("sets", "closing.feasible", ...), ("rows", "closing.lower_bound", ...),
         ("sets", "plan.since", 0.5), ("sets", "problem.options.seed", ...), ("external", "plan.cold", None),
     ],
     ids=lambda part: "deep" if part is DEEP else str(part)[:40],
@@ -284,6 +286,14 @@ def test_what_a_family_could_not_have_written_is_refused(made, mutate, tmp_path,
             use(run)
         except OURS as error:
             assert any(words in str(error) for words in ("damaged", "other options", "no answer", "does not know"))
+
+
+def test_a_run_ends_only_as_runs_do(made, mutate, tmp_path):
+    run = made("rows", tmp_path / "run.pf")
+    change_manifest(run, "plan.verdict", "x")
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match="verdict"):
+        go_on("rows", run)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 The client is the real one. The server is a stand-in on loopback that is slow, loses answers and answers late.
 """
 
-import json
 import os
 import random
 import subprocess
@@ -13,12 +12,10 @@ import threading
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.storage.clients import FileClient, connect
-from ooc_pf.storage.manifest import MANIFEST
 from ooc_pf.storage.workspace import Workspace
 from tests.properties import assert_same_bits
 from tests.storage.s3_server import Faults
-from tests.storage.writers import ROUGH, URL, assert_only_named, assert_whole, commit, race, writers
+from tests.storage.writers import ROUGH, URL, assert_only_named, assert_whole, commit, race
 
 pytest.importorskip("obstore")
 
@@ -76,22 +73,6 @@ def test_no_commit_of_three_writers_is_lost(s3, begun, at, goal):
     assert sorted(done) == sorted(won) and not set(busy) & set(done)
     assert_whole(URL, done[-1])
     print(f"{len(won)} commits, {len(busy)} refused, {looked} times verified; faults {s3.faults.seen}")
-
-
-def test_one_of_two_writers_wins_in_local_files_too(tmp_path, at, small):
-    url = f"file://{tmp_path}/a folder/run.pf"
-    at("first")
-    pf.metric_nearness(small, tol=1e-5, workspace=url, max_iter=2)
-    places = writers(at, url)
-    for _ in range(20):
-        assert_whole(url, race(places))
-    with places[0].locked():
-        commit(places[0], "anne")
-    assert isinstance(connect(url), FileClient)
-    files = json.loads((tmp_path / "a folder" / "run.pf" / MANIFEST).read_text())["files"]
-    assert connect(url).sizes().keys() == {f"{folder}/{name}" for folder in files for name in files[folder]} | {
-        MANIFEST
-    }
 
 
 @pytest.mark.slow
