@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .problems.project_and_forget import project_and_forget
     from .problems.project_onto_sets import project_onto_sets
     from .problems.svm import LinearSVM
+    from .problems.transport import quadratic_transport
     from .workspaces import open_workspace as open
     from .workspaces import resume, solve, verify
 
@@ -44,6 +45,7 @@ __all__ = [
     "oracles",
     "project_and_forget",
     "project_onto_sets",
+    "quadratic_transport",
     "random_dissimilarities",
     "report",
     "resume",
@@ -71,6 +73,7 @@ _MODULES = {
     "open": ".workspaces:open_workspace",
     "project_and_forget": ".problems.project_and_forget",
     "project_onto_sets": ".problems.project_onto_sets",
+    "quadratic_transport": ".problems.transport",
     "random_dissimilarities": ".problems.data",
     "report": ".commands.report",
     "resume": ".workspaces",

@@ -1,0 +1,75 @@
+"""Costs that are read by blocks, from a function or a matrix in memory or on disk."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..kernels.transport_search import Best, search_block
+from .costs import Found, no_best
+from .crew import Crew
+
+Read = Callable[[slice, slice], np.ndarray]
+
+
+@dataclass(frozen=True)
+class BlockCosts:
+    """A matrix of costs of which only the least entry of every block is held.
+
+    Attributes
+    ----------
+    read : (rows, columns) -> float64[rows, columns]
+        Reads a block, given by two slices.
+    sides : (int, int)
+        Rows and columns of a block.
+    shape : (int, int)
+    least : float64[blocks, blocks]
+        The least cost of each block: with the largest potentials it bounds every excess.
+    """
+
+    read: Read
+    sides: tuple[int, int]
+    shape: tuple[int, int]
+    least: np.ndarray
+
+    @classmethod
+    def of(cls, read: Read, sides: tuple[int, int], shape: tuple[int, int]) -> "BlockCosts":
+        """Read all blocks once."""
+        parts = [[slice(k, min(k + side, n)) for k in range(0, n, side)] for side, n in zip(sides, shape, strict=True)]
+        least = np.array([[read(rows, columns).min() for columns in parts[1]] for rows in parts[0]])
+        return cls(read, sides, shape, least)
+
+    def part(self, axis: int, block: int) -> slice:
+        side = self.sides[axis]
+        return slice(block * side, min(block * side + side, self.shape[axis]))
+
+    def of_pairs(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The costs of single pairs: blocks that hold some are read once."""
+        cost = np.empty(len(left))
+        block = left // self.sides[0] * self.least.shape[1] + right // self.sides[1]
+        order = np.argsort(block, kind="stable")
+        for some in np.split(order, np.flatnonzero(np.diff(block[order])) + 1):
+            if len(some):
+                at = divmod(int(block[some[0]]), self.least.shape[1])
+                rows, columns = self.part(0, at[0]), self.part(1, at[1])
+                cost[some] = self.read(rows, columns)[left[some] - rows.start, right[some] - columns.start]
+        return cost
+
+    def search(self, f: np.ndarray, h: np.ndarray, k: int, limit: float, crew: Crew) -> Found:
+        """The k pairs with the largest excess above ``limit`` of every row and every column."""
+        by_row, by_column, looked = no_best(len(f), k), no_best(len(h), k), 0
+        bound = self.bounds(f, h)
+        worst = float(bound[bound <= limit].max(initial=-np.inf))
+        for at in np.argwhere(bound > limit):
+            crew.check()
+            rows, columns = self.part(0, at[0]), self.part(1, at[1])
+            block = self.read(rows, columns)
+            found = search_block(block, rows.start, columns.start, f, h, limit, by_row, by_column)
+            worst, looked = max(worst, found), looked + block.size
+        return Found.of(Best(*by_row), Best(*by_column), worst, looked)
+
+    def bounds(self, f: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """An upper bound of the excesses of every block."""
+        most_f = np.maximum.reduceat(f, np.arange(0, len(f), self.sides[0]))
+        most_h = np.maximum.reduceat(h, np.arange(0, len(h), self.sides[1]))
+        return (most_f[:, None] + most_h) - self.least

@@ -1,0 +1,140 @@
+"""Costs of pairs, never held as a whole: between points, with boxes that let most pairs be skipped; or read by blocks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..kernels.transport_search import FAN, LEAF, Best, Side, merge_best, search_points
+from . import settings
+from .crew import Crew
+
+
+@dataclass(frozen=True)
+class Found:
+    """Pairs with the largest excesses, sorted by row and column, each once.
+
+    Attributes
+    ----------
+    left, right : int64[pairs]
+        Rows and columns.
+    worst : float
+        No pair has a larger excess, looked at or skipped.
+    looked : int
+        How many pairs were looked at.
+    violated : int
+        Rows with a pair among them.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    worst: float
+    looked: int
+    violated: int
+
+    @classmethod
+    def of(cls, by_row: Best, by_column: Best, worst: float, looked: int) -> "Found":
+        """The pairs of rows and of columns together."""
+        row, at = np.nonzero(by_row.excess > -np.inf)
+        column, at2 = np.nonzero(by_column.excess > -np.inf)
+        left = np.concatenate([row, by_column.other[column, at2]])
+        right = np.concatenate([by_row.other[row, at], column])
+        left, right = unique_pairs(left, right, len(by_column.excess))
+        return cls(left, right, worst, looked, int(np.sum(by_row.excess[:, 0] > -np.inf)))
+
+
+def unique_pairs(left: np.ndarray, right: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Each pair once, sorted by row and column."""
+    key = np.unique(left * columns + right)
+    return key // columns, key % columns
+
+
+def no_best(lines: int, k: int) -> Best:
+    return Best(np.full((lines, k), -np.inf), np.zeros((lines, k), np.int64))
+
+
+def tree_order(points: np.ndarray) -> np.ndarray:
+    """An order of points that keeps neighbours together: a kd-tree whose leaves are blocks of `LEAF`.
+
+    Parts are halved, at a multiple of the leaf, along their longest side; all parts of a level at once.
+    """
+    n = len(points)
+    order = np.arange(n)
+    if points.shape[1] == 1:
+        return np.argsort(points[:, 0], kind="stable")
+    size = LEAF
+    while size < n:
+        size *= 2
+    position = np.arange(n)
+    while size > LEAF:
+        part = position // size
+        starts = np.arange(0, n, size)
+        now = points[order]
+        spread = np.maximum.reduceat(now, starts) - np.minimum.reduceat(now, starts)
+        key = now[position, spread.argmax(axis=1)[part]]
+        order = order[np.lexsort((key, part))]
+        size //= 2
+    return order
+
+
+def lay_out_side(points: np.ndarray) -> Side:
+    """Points, already in order, with the boxes of their blocks and groups."""
+    starts = np.arange(0, len(points), LEAF)
+    low, high = np.minimum.reduceat(points, starts), np.maximum.reduceat(points, starts)
+    groups = np.arange(0, len(low), FAN)
+    return Side(
+        np.ascontiguousarray(points.T), low, high,
+        np.minimum.reduceat(low, groups), np.maximum.reduceat(high, groups),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PointCosts:
+    """Distances, or their squares, between two sets of points in an order of their own.
+
+    Attributes
+    ----------
+    x, y : float64[rows, d], float64[columns, d]
+    root : bool
+        Costs are distances; else their squares.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    root: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.x), len(self.y)
+
+    @cached_property
+    def sides(self) -> tuple[Side, Side]:
+        return lay_out_side(self.x), lay_out_side(self.y)
+
+    def of_pairs(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """The costs of single pairs, to the same bits as in a search."""
+        total = np.zeros(len(left))
+        for k in range(self.x.shape[1]):
+            apart = self.x[left, k] - self.y[right, k]
+            total += apart * apart
+        return np.sqrt(total) if self.root else total
+
+    def search(self, f: np.ndarray, h: np.ndarray, k: int, limit: float, crew: Crew) -> Found:
+        """The k pairs with the largest excess above ``limit`` of every row and every column."""
+        rows, columns = self.sides
+        groups = len(rows.group_low)
+        stride = -(-groups // settings.STRIPES)
+        by_row = no_best(len(f), k)
+
+        def look(first: int) -> tuple[Best, Any]:
+            by_column = no_best(len(h), k)
+            part = first, min(first + stride, groups)
+            return by_column, search_points(part, rows, columns, f, h, self.root, limit, by_row, by_column, crew.stop)
+
+        by_column, worst, looked = no_best(len(h), k), -np.inf, 0
+        for best, (largest, skipped, count) in crew.each(look, range(0, groups, stride)):
+            merge_best(by_column, best)
+            worst, looked = max(worst, largest, skipped), looked + count
+        crew.check()
+        return Found.of(by_row, by_column, worst, looked)

@@ -1,0 +1,57 @@
+"""A transport plan, as it is while a problem is worked on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from .inputs import Task
+from .store import PairStore
+
+
+@dataclass(frozen=True)
+class Transport:
+    """What is moved along each pair, and what that leaves undone.
+
+    Attributes
+    ----------
+    left, right : int64[pairs]
+        Rows and columns.
+    mass : float64[pairs]
+        Not negative.
+    cost : float
+        <C, P>.
+    row_rest, column_rest : float64[rows], float64[columns]
+        a - P1 and b - P'1.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    mass: np.ndarray
+    cost: float
+    row_rest: np.ndarray
+    column_rest: np.ndarray
+
+    @classmethod
+    def of(cls, store: PairStore, unit: float, a: np.ndarray, b: np.ndarray) -> "Transport":
+        """The plan of multipliers times ``unit``."""
+        used = store.p > 0.0
+        left, right, mass = store.left[used], store.right[used] - len(a), store.p[used] * unit
+        row_rest = a - np.bincount(left, mass, len(a))
+        column_rest = b - np.bincount(right, mass, len(b))
+        return cls(left, right, mass, float(store.cost[used] @ mass), row_rest, column_rest)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def matrix(self, task: Task) -> sparse.csr_array:
+        """The plan over rows and columns as they were given."""
+        place = task.rows[self.left], task.columns[self.right]
+        return sparse.coo_array((self.mass, place), shape=(len(task.a), len(task.b))).tocsr()
+
+    def errors(self, task: Task) -> tuple[float, float]:
+        """The part of the mass of rows, and of columns, that is not where it should be."""
+        return (
+            float(np.abs(self.row_rest).sum() / task.a.sum()),
+            float(np.abs(self.column_rest).sum() / task.b.sum()),
+        )

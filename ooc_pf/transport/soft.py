@@ -1,0 +1,168 @@
+"""Transport with soft marginals: what is done next.
+
+    primal  min <C, P> + g/2 |a - P1|^2 + g/2 |b - P'1|^2 over P >= 0
+    dual    max <f, a> + <h, b> - (|f|^2 + |h|^2) / 2g with f_i + h_j <= C_ij
+
+Everything is in the unit of costs: targets are d = g (a, b), multipliers p = g P, potentials z = (f, h) = d - B p. A
+search brings the most violated pairs of every row and column. The problem restricted to the remembered pairs is solved
+by an interior-point method, roughly while many rows are violated, then finely. From its answer a forest is grown, and
+from then on violated pairs enter it by pivots, so that the answer is exact to rounding.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..engine.certificate import Certificate
+from ..engine.monitor import Monitor
+from ..engine.problem import Pass, State, Swept, Turn
+from . import settings
+from .costs import Found
+from .crew import Crew
+from .forest import finish, grow_forest, support_of
+from .inputs import Task
+from .nodes import solve_restricted
+from .plan import Transport
+from .store import PairStore
+
+ROUGH, FINE, PIVOT = "rough", "fine", "pivot"
+
+
+@dataclass(frozen=True)
+class SoftPlan:
+    """Where a run stands.
+
+    Attributes
+    ----------
+    stage : str
+    least, since : float or None, int
+        The least gap so far, and how many iterations ago that was.
+    """
+
+    stage: str = ROUGH
+    least: float | None = None
+    since: int = 0
+
+
+@dataclass
+class SoftPoint:
+    """Potentials, the best lower bound so far, and the slacks that go with the last interior point."""
+
+    z: np.ndarray
+    lower: float = -np.inf
+    best: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+SoftState = State[SoftPoint, PairStore, SoftPlan]
+
+
+@dataclass(frozen=True)
+class SoftSchedule:
+    """The steps of Algorithm 1."""
+
+    task: Task
+    gamma: float
+    tol: float
+    crew: Crew
+    monitor: Monitor
+
+    @property
+    def target(self) -> np.ndarray:
+        return self.gamma * np.concatenate([self.task.a, self.task.b])
+
+    @property
+    def size(self) -> float:
+        return self.gamma * float(max(self.task.a.max(), self.task.b.max()))
+
+    def start(self) -> SoftPoint:
+        """Nothing is moved."""
+        return SoftPoint(self.target)
+
+    # -- the steps ----------------------------------------------------------------------------------------------------
+
+    def find(self, state: SoftState) -> Pass:
+        """The most violated pairs, and what the search proves."""
+        z, n = state.point.z, len(self.task.a)
+        with self.monitor.timed("oracle"):
+            limit = settings.ROUNDING * self.size
+            found = self.task.costs.search(z[:n], z[n:], settings.BEST, limit, self.crew)
+            fresh = state.rows.fresh(found.left, found.right)
+            left, right = found.left[fresh], found.right[fresh]
+            rows = left, right, self.task.costs.of_pairs(left, right)
+        if state.plan.stage == ROUGH and len(state.rows) and found.violated <= settings.FEW * n:
+            state.plan = replace(state.plan, stage=FINE)
+        certificate, plan = self.certify(state, found)
+        return Pass(len(left), max(found.worst, 0.0), rows, found.looked, certificate, plan)  # type: ignore[arg-type]
+
+    def certify(self, state: SoftState, found: Found) -> tuple[Certificate, Transport]:
+        """The value of the plan, and of the dual where the potentials are lowered until no pair is violated."""
+        task, gamma, n = self.task, self.gamma, len(self.task.a)
+        plan = Transport.of(state.rows, 1.0 / gamma, task.a, task.b)
+        value = plan.cost + 0.5 * gamma * (np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))
+        violation = max(found.worst, 0.0)
+        f, h = state.point.z[:n] - 0.5 * violation, state.point.z[n:] - 0.5 * violation
+        bound = float(f @ task.a + h @ task.b) - 0.5 * float(f @ f + h @ h) / gamma
+        if bound > state.point.lower:
+            state.point.lower, state.point.best = bound, np.concatenate([f, h])
+        worth = 0.5 * gamma * float(task.a @ task.a + task.b @ task.b)
+        lower = min(state.point.lower, float(value))
+        return Certificate(float(value), lower, violation, self.size, worth=worth), plan
+
+    def sweep(self, state: SoftState, found: Pass) -> Swept:
+        """Solve the restricted problem as well as the stage asks for."""
+        if state.plan.stage == PIVOT:
+            done, visited = self._pivot(state, np.flatnonzero(state.rows.member))
+            if done:
+                return Swept(1, visited)
+        rough = state.plan.stage == ROUGH
+        rows, tol = state.rows, settings.ROUGH if rough else settings.FINE
+        solved = solve_restricted(
+            rows.left, rows.right, rows.cost, self.target, state.point.z, tol, self.crew.stop
+        )  # fmt: skip
+        self.crew.check()
+        state.point.z, rows.p, rows.member = solved.z, solved.p, np.zeros(len(rows), np.bool_)
+        visited = 0
+        if not rough:
+            _, visited = self._pivot(state, support_of(solved.p, solved.slack))
+        return Swept(solved.steps, visited, {"fill": solved.fill})
+
+    def _pivot(self, state: SoftState, chosen: np.ndarray) -> tuple[bool, int]:
+        """Finish on the forest of the chosen pairs; what does not end well changes nothing."""
+        forest = grow_forest(state.rows, self.target, len(self.task.a), chosen)
+        done, visited = finish(forest, self.crew.stop)
+        self.crew.check()
+        if done:
+            state.point.z, state.rows.p, state.rows.member = forest.z, np.maximum(forest.p, 0.0), forest.member
+        return done, visited
+
+    def forget(self, state: SoftState) -> int:
+        """Pairs far from carrying mass."""
+        rows = state.rows
+        slack = rows.slack(state.point.z)
+        idle = (rows.p <= settings.FORGET_PART * slack) & (slack >= settings.FORGET_SLACK * self.size)
+        return rows.keep(~idle)
+
+    def bound(self, state: SoftState) -> float:
+        return state.point.lower
+
+    def plan(self, state: SoftState, turn: Turn) -> SoftPlan:
+        plan, certificate = state.plan, turn.found.certificate
+        assert certificate is not None
+        falls = plan.least is None or certificate.gap < plan.least
+        least, since = (certificate.gap, 0) if falls else (plan.least, plan.since + 1)
+        stage = PIVOT if plan.stage != ROUGH and state.rows.member.any() else plan.stage
+        return SoftPlan(stage, least, since)
+
+    def verdict(self, state: SoftState) -> str | None:
+        return "stalled" if state.plan.since >= settings.PATIENCE else None
+
+    def close(self, state: SoftState, status: str) -> Certificate | None:
+        """A run that was stopped before its first search shows the plan that moves nothing."""
+        if state.feasible is None:
+            empty = Transport.of(PairStore(self.task.costs.shape), 1.0, self.task.a, self.task.b)
+            state.feasible = empty  # type: ignore[assignment]
+            state.objective = 0.5 * float(np.sum((self.target) ** 2)) / self.gamma
+        return state.certificate

@@ -1,0 +1,74 @@
+"""One call of transport: limits, threads, a schedule, and what comes of it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from ..engine.certificate import relative_gap
+from ..engine.limits import Limits, check_tol
+from ..engine.loop import run
+from ..engine.parallel import count_workers
+from ..engine.problem import State
+from ..engine.result import Held, Result
+from ..storage.memory import parse_memory, refuse_below
+from ..storage.vectors import Pool
+from . import settings
+from .crew import Crew
+from .inputs import Task
+from .plan import Transport
+from .soft import SoftPlan, SoftSchedule
+from .store import PairStore
+
+
+def solve_soft(task: Task, gamma: float, tol: float, limits: Limits) -> Result:
+    """Solve a task; the answer has the same bits for any number of workers."""
+    limits.check()
+    check_tol(tol)
+    workers, most = _shares(task, limits)
+    monitor = limits.monitor()
+    with ThreadPoolExecutor(workers) as threads, monitor.signals():
+        schedule = SoftSchedule(task, gamma, tol, Crew(threads if workers > 1 else None, monitor.stop), monitor)
+        state = State(schedule.start(), PairStore(task.costs.shape, most), SoftPlan(), Pool())
+        status = run(
+            schedule, state, tol=tol, max_iter=limits.max_iter, monitor=monitor, commit=lambda state, record, status: None
+        )  # fmt: skip
+        schedule.close(state, status)
+    return _result(task, state, status, state.point.best)
+
+
+def _shares(task: Task, limits: Limits) -> tuple[int, int | None]:
+    """Workers, and pairs that may be remembered, within the memory."""
+    workers, budget = count_workers(limits.workers), parse_memory(limits.memory)
+    if budget is None:
+        return workers, None
+    nodes = sum(task.costs.shape)
+    fixed = nodes * settings.NODE_BYTES + settings.STRIPES * task.costs.shape[1] * settings.BEST * 16
+    refuse_below(fixed + 2 * nodes * settings.BEST * settings.PAIR_BYTES, budget, limits.memory)
+    return workers, (budget - fixed) // settings.PAIR_BYTES
+
+
+def _result(task: Task, state: State[Any, PairStore, Any], status: str, potentials: np.ndarray) -> Result:
+    plan, certificate, n = state.feasible, state.certificate, len(task.a)
+    assert isinstance(plan, Transport)
+    f, h = np.zeros(n), np.zeros(len(task.b))
+    if len(potentials):
+        f[task.rows], h[task.columns] = potentials[:n], potentials[n:]
+    matrix, (row_error, column_error) = plan.matrix(task), plan.errors(task)
+    bound = min(state.point.lower, state.objective)
+    made = {"plan": matrix, "potentials": (f, h), "row_error": row_error, "column_error": column_error}
+    return Result(
+        problem="transport",
+        read_x=Held(matrix),
+        objective=state.objective,
+        lower_bound=bound,
+        gap=relative_gap(state.objective, bound, certificate.worth if certificate else 0.0),
+        violation=certificate.violation if certificate else np.inf,
+        status=status,
+        n_iter=state.iteration,
+        n_active=len(state.rows),
+        history=state.history,
+        blocks=Held(()),
+        made=made,
+        keyed="rows",
+    )

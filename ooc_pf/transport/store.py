@@ -1,0 +1,81 @@
+"""The remembered pairs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import BudgetError
+from ..storage.arrays import write_array
+from . import settings
+
+
+class PairStore:
+    """Remembered pairs with their multipliers.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns.
+    most : int or None
+        How many pairs fit the memory.
+
+    Attributes
+    ----------
+    left, right : int64[pairs]
+        Nodes: rows, and columns numbered after the rows.
+    cost, p : float64[pairs]
+        Multipliers: gamma times the plan.
+    member : bool[pairs]
+        Whether the pair is in the forest.
+    """
+
+    def __init__(self, shape: tuple[int, int], most: int | None = None):
+        self.left = self.right = np.empty(0, np.int64)
+        self.cost, self.p, self.member = np.empty(0), np.empty(0), np.empty(0, np.bool_)
+        self._shape, self._most = shape, most
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def keys(self) -> np.ndarray:
+        return self.left * self._shape[1] + (self.right - self._shape[0])
+
+    def fresh(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Which of these pairs, rows and columns, are not remembered."""
+        return ~np.isin(left * self._shape[1] + right, self.keys())
+
+    def append(self, rows: Any) -> int:
+        """Take up pairs that are not remembered: rows, columns and costs."""
+        left, right, cost = rows
+        if self._most is not None and len(self) + len(left) > self._most:
+            raise BudgetError(
+                f"{len(self) + len(left):,} pairs are to be remembered and {self._most:,} fit memory=; allow "
+                f"{settings.PAIR_BYTES:,} bytes a pair"
+            )
+        self.left = np.concatenate([self.left, left])
+        self.right = np.concatenate([self.right, right + self._shape[0]])
+        self.cost = np.concatenate([self.cost, cost])
+        self.p = np.concatenate([self.p, np.zeros(len(left))])
+        self.member = np.concatenate([self.member, np.zeros(len(left), np.bool_)])
+        return len(left)
+
+    def keep(self, kept: np.ndarray) -> int:
+        """Forget all other pairs; returns how many."""
+        for name in ("left", "right", "cost", "p", "member"):
+            setattr(self, name, getattr(self, name)[kept])
+        return int(np.sum(~kept))
+
+    def forget(self) -> int:
+        return self.keep(self.member | (self.p > 0.0))
+
+    def slack(self, z: np.ndarray) -> np.ndarray:
+        return self.cost - (z[self.left] + z[self.right])
+
+    def blocks(self) -> Iterator[Any]:
+        return iter(())
+
+    def write(self, group: Path) -> None:
+        for name in ("left", "right", "cost", "p", "member"):
+            write_array(group, name, getattr(self, name))
