@@ -189,3 +189,51 @@ def merge_best(into, more):
             value = more.excess[line, k]
             if value > excess[line, excess.shape[1] - 1]:
                 _insert(excess, other, line, value, more.other[line, k])
+
+
+@kernel
+def collect_points(groups, rows, columns, f, h, root, stop):
+    """All pairs of points with an excess above zero, in the rows of some groups.
+
+    Parameters are those of `search_points`.
+
+    Returns
+    -------
+    left, right, excess : int32[pairs], int32[pairs], float64[pairs]
+    looked : int
+        How many pairs were looked at.
+    """
+    x, y = rows.points, columns.points
+    f_block, f_group = largest_of_blocks(f)
+    h_block, h_group = largest_of_blocks(h)
+    low, high, group_low, group_high = rows.low, rows.high, rows.group_low, rows.group_high
+    low2, high2, group_low2, group_high2 = columns.low, columns.high, columns.group_low, columns.group_high
+    n, m, count, looked = len(f), len(h), 0, 0
+    left, right, excess = np.empty(1024, np.int32), np.empty(1024, np.int32), np.empty(1024)
+    found = np.empty(LEAF)
+    for group in range(groups[0], groups[1]):
+        if stop[0]:
+            break
+        for group2 in range(len(h_group)):
+            bound = (f_group[group] + h_group[group2]) - _box_cost(
+                group_low, group_high, group, group_low2, group_high2, group2, root
+            )
+            if bound <= 0.0:
+                continue
+            for block in range(group * FAN, min(group * FAN + FAN, len(f_block))):
+                for block2 in range(group2 * FAN, min(group2 * FAN + FAN, len(h_block))):
+                    bound = (f_block[block] + h_block[block2]) - _box_cost(low, high, block, low2, high2, block2, root)
+                    if bound <= 0.0:
+                        continue
+                    first2, last2 = block2 * LEAF, min(block2 * LEAF + LEAF, m)
+                    if count + LEAF * LEAF > len(left):
+                        left, right = np.append(left, np.empty_like(left)), np.append(right, np.empty_like(right))
+                        excess = np.append(excess, np.empty_like(excess))
+                    for i in range(block * LEAF, min(block * LEAF + LEAF, n)):
+                        looked += last2 - first2
+                        _excesses(x, y, f, h, i, first2, last2, root, found)
+                        for j in range(first2, last2):
+                            if found[j - first2] > 0.0:
+                                left[count], right[count], excess[count] = i, j, found[j - first2]
+                                count += 1
+    return left[:count].copy(), right[:count].copy(), excess[:count].copy(), looked

@@ -6,7 +6,7 @@ from typing import Any
 from ..engine.limits import Limits
 from ..engine.result import Result
 from ..transport.inputs import read_task, read_weight
-from ..transport.solve import solve_soft
+from ..transport.solve import solve_transport
 
 MARGINALS = ("soft", "exact")
 METHODS = ("nodes", "project_and_forget")
@@ -32,5 +32,9 @@ def quadratic_transport(
     limits = Limits(
         memory=memory, workers=workers, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
-    gamma = read_weight("gamma", gamma, "what a unit of squared marginal error costs, twice")
-    return solve_soft(read_task(a, b, cost, metric), gamma, tol, limits)
+    task = read_task(a, b, cost, metric)
+    if marginals == "soft":
+        weight = read_weight("gamma", gamma, "what a unit of squared marginal error costs, twice")
+    else:
+        weight = read_weight("reg", reg, "the weight of |P|^2 / 2")
+    return solve_transport(task, marginals, weight, tol, limits)

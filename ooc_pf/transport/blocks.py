@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..kernels.transport_newton import balance_rows, collect_block
 from ..kernels.transport_search import Best, search_block
-from .costs import Found, no_best
+from . import settings
+from .costs import Found, Support, no_best
 from .crew import Crew
 
 Read = Callable[[slice, slice], np.ndarray]
@@ -25,19 +27,23 @@ class BlockCosts:
     shape : (int, int)
     least : float64[blocks, blocks]
         The least cost of each block: with the largest potentials it bounds every excess.
+    most : float
+        The largest cost.
     """
 
     read: Read
     sides: tuple[int, int]
     shape: tuple[int, int]
     least: np.ndarray
+    most: float
 
     @classmethod
     def of(cls, read: Read, sides: tuple[int, int], shape: tuple[int, int]) -> "BlockCosts":
         """Read all blocks once."""
         parts = [[slice(k, min(k + side, n)) for k in range(0, n, side)] for side, n in zip(sides, shape, strict=True)]
-        least = np.array([[read(rows, columns).min() for columns in parts[1]] for rows in parts[0]])
-        return cls(read, sides, shape, least)
+        blocks = ((read(rows, columns) for columns in parts[1]) for rows in parts[0])
+        ends = np.array([[(block.min(), block.max()) for block in line] for line in blocks])
+        return cls(read, sides, shape, ends[..., 0].copy(), float(ends[..., 1].max()))
 
     def part(self, axis: int, block: int) -> slice:
         side = self.sides[axis]
@@ -73,3 +79,49 @@ class BlockCosts:
         most_f = np.maximum.reduceat(f, np.arange(0, len(f), self.sides[0]))
         most_h = np.maximum.reduceat(h, np.arange(0, len(h), self.sides[1]))
         return (most_f[:, None] + most_h) - self.least
+
+    def support(self, f: np.ndarray, h: np.ndarray, crew: Crew) -> Support:
+        """All pairs with an excess above zero."""
+        parts, looked = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))], 0
+        for at in np.argwhere(self.bounds(f, h) > 0.0):
+            crew.check()
+            rows, columns = self.part(0, at[0]), self.part(1, at[1])
+            block = self.read(rows, columns)
+            parts.append(collect_block(block, rows.start, columns.start, f, h))
+            looked += block.size
+        left, right, excess = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return Support(left, right, excess, looked)
+
+    def every(self, stride: int) -> "BlockCosts":
+        """The costs of one row and column in ``stride``."""
+
+        def wide(part: slice) -> slice:
+            return slice(part.start * stride, (part.stop - 1) * stride + 1, stride * (part.step or 1))
+
+        rows, columns = (-(-n // stride) for n in self.shape)
+        return BlockCosts.of(lambda rows, columns: self.read(wide(rows), wide(columns)), self.sides, (rows, columns))
+
+    def balance(
+        self, stride: int, f: np.ndarray, h: np.ndarray, rows: np.ndarray, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Potentials of all rows and columns from those of one in ``stride``.
+
+        ``rows`` and ``columns`` are the sums of excesses they need.
+        """
+        (n, m), every = self.shape, stride
+        found_f, found_h = np.empty(n), np.empty(m)
+        for part in self._slabs(n, len(h)):
+            found_f[part] = balance_rows(self.read(part, slice(0, m, every)), h, rows[part])
+        for part in self._slabs(m, len(f)):
+            block = np.ascontiguousarray(self.read(slice(0, n, every), part).T)
+            found_h[part] = balance_rows(block, f, columns[part])
+        return found_f, found_h
+
+    @staticmethod
+    def _slabs(lines: int, entries: int) -> list[slice]:
+        side = max(1, settings.SLAB // max(entries, 1))
+        return [slice(k, min(k + side, lines)) for k in range(0, lines, side)]
+
+    def spread(self) -> float:
+        """No two costs differ by more."""
+        return self.most - float(self.least.min())

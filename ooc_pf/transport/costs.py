@@ -1,12 +1,13 @@
-"""Costs of pairs, never held as a whole: between points, with boxes that let most pairs be skipped; or read by blocks."""
+"""Costs between points: boxes let a search skip most pairs, and none are held."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.transport_search import FAN, LEAF, Best, Side, merge_best, search_points
+from ..kernels.transport_newton import balance_points
+from ..kernels.transport_search import FAN, LEAF, Best, Side, collect_points, merge_best, search_points
 from . import settings
 from .crew import Crew
 
@@ -42,6 +43,15 @@ class Found:
         right = np.concatenate([by_row.other[row, at], column])
         left, right = unique_pairs(left, right, len(by_column.excess))
         return cls(left, right, worst, looked, int(np.sum(by_row.excess[:, 0] > -np.inf)))
+
+
+class Support(NamedTuple):
+    """All pairs with an excess above zero: rows, columns, excesses; and how many pairs were looked at."""
+
+    left: np.ndarray
+    right: np.ndarray
+    excess: np.ndarray
+    looked: int
 
 
 def unique_pairs(left: np.ndarray, right: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
@@ -138,3 +148,38 @@ class PointCosts:
             worst, looked = max(worst, largest, skipped), looked + count
         crew.check()
         return Found.of(by_row, by_column, worst, looked)
+
+    def support(self, f: np.ndarray, h: np.ndarray, crew: Crew) -> Support:
+        """All pairs with an excess above zero."""
+        rows, columns = self.sides
+        groups = len(rows.group_low)
+        stride = -(-groups // settings.STRIPES)
+
+        def look(first: int) -> Any:
+            return collect_points((first, min(first + stride, groups)), rows, columns, f, h, self.root, crew.stop)
+
+        left, right, excess, looked = zip(*crew.each(look, range(0, groups, stride)), strict=True)
+        crew.check()
+        return Support(np.concatenate(left), np.concatenate(right), np.concatenate(excess), sum(looked))
+
+    def every(self, stride: int) -> "PointCosts":
+        """The costs of one point in ``stride``."""
+        return PointCosts(self.x[::stride].copy(), self.y[::stride].copy(), self.root)
+
+    def balance(
+        self, stride: int, f: np.ndarray, h: np.ndarray, rows: np.ndarray, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Potentials of all points from those of one in ``stride``.
+
+        ``rows`` and ``columns`` are the sums of excesses they need.
+        """
+        return (
+            balance_points(self.x, self.y[::stride].copy(), h, rows, self.root),
+            balance_points(self.y, self.x[::stride].copy(), f, columns, self.root),
+        )
+
+    def spread(self) -> float:
+        """No two costs differ by more."""
+        both = np.concatenate([self.x, self.y])
+        total = float(np.sum((both.max(axis=0) - both.min(axis=0)) ** 2))
+        return np.sqrt(total) if self.root else total

@@ -102,20 +102,20 @@ def read_blocks(cost: Any, shape: tuple[int, int]) -> Callable[[slice, slice], n
 
     def read(rows: slice, columns: slice) -> np.ndarray:
         if callable(cost):
-            block = np.asarray(cost(np.arange(rows.start, rows.stop), np.arange(columns.start, columns.stop)))
+            block = np.asarray(cost(*(np.arange(part.start, part.stop, part.step or 1) for part in (rows, columns))))
         else:
             block = np.asarray(cost[rows, columns])
-        expected = rows.stop - rows.start, columns.stop - columns.start
+        expected = len(range(*rows.indices(shape[0]))), len(range(*columns.indices(shape[1])))
         if block.shape != expected or block.dtype.kind not in "fiub":
             raise InputError(
-                f"cost(rows, columns) must return {expected[0]} x {expected[1]} numbers for rows {rows.start} to "
-                f"{rows.stop} and columns {columns.start} to {columns.stop}; found shape {list(block.shape)} "
-                f"of {block.dtype}"
+                f"cost(rows, columns) must return {expected[0]} x {expected[1]} numbers for so many rows and columns; "
+                f"found shape {list(block.shape)} of {block.dtype}"
             )
         block = np.ascontiguousarray(block, np.float64)
         if not np.isfinite(block).all():
             i, j = np.argwhere(~np.isfinite(block))[0]
-            raise InputError(f"cost[{rows.start + i}, {columns.start + j}] is {block[i, j]}; costs must be finite")
+            row, column = rows.start + i * (rows.step or 1), columns.start + j * (columns.step or 1)
+            raise InputError(f"cost[{row}, {column}] is {block[i, j]}; costs must be finite")
         return block
 
     return read

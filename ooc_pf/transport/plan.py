@@ -55,3 +55,15 @@ class Transport:
             float(np.abs(self.row_rest).sum() / task.a.sum()),
             float(np.abs(self.column_rest).sum() / task.b.sum()),
         )
+
+
+def northwest_corner(task: Task) -> Transport:
+    """A plan with the right marginals: rows and columns are used up in turn."""
+    ends_a, ends_b = np.cumsum(task.a), np.cumsum(task.b)
+    ends = np.unique(np.concatenate([[0.0], ends_a, ends_b]))
+    middle, mass = 0.5 * (ends[1:] + ends[:-1]), np.diff(ends)
+    left = np.minimum(np.searchsorted(ends_a, middle), len(task.a) - 1)
+    right = np.minimum(np.searchsorted(ends_b, middle), len(task.b) - 1)
+    row_rest = task.a - np.bincount(left, mass, len(task.a))
+    column_rest = task.b - np.bincount(right, mass, len(task.b))
+    return Transport(left, right, mass, float(task.costs.of_pairs(left, right) @ mass), row_rest, column_rest)

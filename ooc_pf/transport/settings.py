@@ -19,6 +19,18 @@ PIVOTS = 1000  # for one pair to enter the forest, at most
 WORK = 100  # nodes visited by the pivots of an iteration, for each node; beyond that the interior point is quicker
 PATIENCE = 10  # iterations without a smaller gap before a run is given up
 
+SLAB = 1 << 20  # costs read at a time for steps of whole rows
+
+COARSEN = 4  # one row and column in so many make the next coarser problem ...
+COARSE = 256  # ... until it has no more rows and columns than this
+SHRINK = 8.0  # from one weight of the regulariser to the next smaller one
+SUPPORT = 8.0  # pairs a row: with fewer, a coarse problem has served
+LOOSE = 1e-2  # marginal error at which a weight or a coarse problem has served
+CG_STEPS = 400  # of conjugate gradients; beyond that the equations are factored
+RIDGE = 1.0  # of the squared marginal error: keeps Newton's equations regular
+ARMIJO = 1e-4  # of the increase that the slope promises
+HALVINGS = 40  # of a Newton step, at most
+
 # -- costs time or memory only ----------------------------------------------------------------------------------------
 
 NODE_BYTES = 400  # held for each row and column

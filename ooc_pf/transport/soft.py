@@ -9,7 +9,7 @@ by an interior-point method, roughly while many rows are violated, then finely. 
 from then on violated pairs enter it by pivots, so that the answer is exact to rounding.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,11 +46,11 @@ class SoftPlan:
 
 @dataclass
 class SoftPoint:
-    """Potentials, the best lower bound so far, and the slacks that go with the last interior point."""
+    """Potentials, and the best lower bound so far with the potentials it came from, which violate no pair."""
 
     z: np.ndarray
     lower: float = -np.inf
-    best: np.ndarray = field(default_factory=lambda: np.empty(0))
+    best: np.ndarray | None = None
 
     def close(self) -> None:
         """Nothing is held."""
@@ -105,11 +105,11 @@ class SoftSchedule:
         violation = max(found.worst, 0.0)
         f, h = state.point.z[:n] - 0.5 * violation, state.point.z[n:] - 0.5 * violation
         bound = float(f @ task.a + h @ task.b) - 0.5 * float(f @ f + h @ h) / gamma
+        bound = min(bound, float(value))  # they may differ by rounding
         if bound > state.point.lower:
             state.point.lower, state.point.best = bound, np.concatenate([f, h])
         worth = 0.5 * gamma * float(task.a @ task.a + task.b @ task.b)
-        lower = min(state.point.lower, float(value))
-        return Certificate(float(value), lower, violation, self.size, worth=worth), plan
+        return Certificate(float(value), state.point.lower, violation, self.size, worth=worth), plan
 
     def sweep(self, state: SoftState, found: Pass) -> Swept:
         """Solve the restricted problem as well as the stage asks for."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..engine.certificate import relative_gap
 from ..engine.limits import Limits, check_tol
+from ..engine.monitor import Monitor
 from ..engine.loop import run
 from ..engine.parallel import count_workers
 from ..engine.problem import State
@@ -15,26 +16,35 @@ from ..storage.memory import parse_memory, refuse_below
 from ..storage.vectors import Pool
 from . import settings
 from .crew import Crew
+from .exact import ExactSchedule, SupportCount
 from .inputs import Task
 from .plan import Transport
 from .soft import SoftPlan, SoftSchedule
 from .store import PairStore
 
 
-def solve_soft(task: Task, gamma: float, tol: float, limits: Limits) -> Result:
-    """Solve a task; the answer has the same bits for any number of workers."""
+def solve_transport(task: Task, marginals: str, weight: float, tol: float, limits: Limits) -> Result:
+    """Solve a task; the answer has the same bits for any number of workers. ``weight`` is gamma or reg."""
     limits.check()
     check_tol(tol)
     workers, most = _shares(task, limits)
     monitor = limits.monitor()
     with ThreadPoolExecutor(workers) as threads, monitor.signals():
-        schedule = SoftSchedule(task, gamma, tol, Crew(threads if workers > 1 else None, monitor.stop), monitor)
-        state = State(schedule.start(), PairStore(task.costs.shape, most), SoftPlan(), Pool())
-        status = run(
-            schedule, state, tol=tol, max_iter=limits.max_iter, monitor=monitor, commit=lambda state, record, status: None
-        )  # fmt: skip
-        schedule.close(state, status)
-    return _result(task, state, status, state.point.best)
+        crew = Crew(threads if workers > 1 else None, monitor.stop)
+        if marginals == "soft":
+            soft = SoftSchedule(task, weight, tol, crew, monitor)
+            state = State(soft.start(), PairStore(task.costs.shape, most), SoftPlan(), Pool())
+            return _run(task, soft, state, tol, limits, monitor)
+        exact = ExactSchedule(task, weight, tol, crew, monitor)
+        point, plan = exact.start()
+        return _run(task, exact, State(point, SupportCount(), plan, Pool()), tol, limits, monitor)
+
+
+def _run(task: Task, schedule: Any, state: Any, tol: float, limits: Limits, monitor: Monitor) -> Result:
+    keep_nothing = lambda state, record, status: None  # noqa: E731
+    status = run(schedule, state, tol=tol, max_iter=limits.max_iter, monitor=monitor, commit=keep_nothing)
+    schedule.close(state, status)
+    return _result(task, state, status)
 
 
 def _shares(task: Task, limits: Limits) -> tuple[int, int | None]:
@@ -48,14 +58,14 @@ def _shares(task: Task, limits: Limits) -> tuple[int, int | None]:
     return workers, (budget - fixed) // settings.PAIR_BYTES
 
 
-def _result(task: Task, state: State[Any, PairStore, Any], status: str, potentials: np.ndarray) -> Result:
+def _result(task: Task, state: State[Any, Any, Any], status: str) -> Result:
     plan, certificate, n = state.feasible, state.certificate, len(task.a)
     assert isinstance(plan, Transport)
-    f, h = np.zeros(n), np.zeros(len(task.b))
-    if len(potentials):
+    f, h, potentials = np.zeros(n), np.zeros(len(task.b)), state.point.best
+    if potentials is not None:
         f[task.rows], h[task.columns] = potentials[:n], potentials[n:]
     matrix, (row_error, column_error) = plan.matrix(task), plan.errors(task)
-    bound = min(state.point.lower, state.objective)
+    bound = state.point.lower
     made = {"plan": matrix, "potentials": (f, h), "row_error": row_error, "column_error": column_error}
     return Result(
         problem="transport",

@@ -1,0 +1,294 @@
+"""Transport with exact marginals: what is done next.
+
+    primal  min <C, P> + r/2 |P|^2 over P >= 0 with P1 = a, P'1 = b
+    dual    max <f, a> + <h, b> - 1/(2r) sum max(0, f_i + h_j - C_ij)^2
+
+The dual is smooth, its gradient what is missing of the marginals of P = max(0, f + h - C) / r. A look collects the
+support, all pairs with an excess, so that value and gradient are those of the whole problem. Newton steps follow, with
+equations over the nodes of the support. They need a good start. It comes from the same problem on few rows and
+columns, where r may be so large that all pairs take part; from there r falls and the problems grow, always with a
+support of a few pairs a row.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..engine.certificate import Certificate
+from ..engine.monitor import Monitor
+from ..engine.problem import Pass, State, Swept, Turn
+from ..kernels.factor import factorise, solve_factored
+from ..kernels.transport_newton import balance_support, conjugate_gradients, count_pairs
+from . import settings
+from .costs import Support
+from .crew import Crew
+from .inputs import Costs, Task
+from .nodes import prepare
+from .plan import Transport, northwest_corner
+
+COARSE, NEWTON = "coarse", "newton"
+
+
+@dataclass(frozen=True)
+class Level:
+    """The problem on some of the rows and columns, each of which stands for its neighbours."""
+
+    a: np.ndarray
+    b: np.ndarray
+    costs: Costs
+
+    def coarser(self) -> "Level":
+        a, b = (np.add.reduceat(side, np.arange(0, len(side), settings.COARSEN)) for side in (self.a, self.b))
+        return Level(a, b, self.costs.every(settings.COARSEN))
+
+    @property
+    def pairs(self) -> int:
+        return len(self.a) * len(self.b)
+
+
+@dataclass(frozen=True)
+class Look:
+    """The dual at some potentials.
+
+    Attributes
+    ----------
+    value : float
+    gradient : float64[nodes]
+        a - P1 and b - P'1.
+    support : Support
+    """
+
+    value: float
+    gradient: np.ndarray
+    support: Support
+
+    @classmethod
+    def at(cls, level: Level, z: np.ndarray, reg: float, crew: Crew) -> "Look":
+        n = len(level.a)
+        support = level.costs.support(z[:n], z[n:], crew)
+        rows = np.bincount(support.left, support.excess, n) / reg
+        columns = np.bincount(support.right, support.excess, len(level.b)) / reg
+        linear = float(z[:n] @ level.a + z[n:] @ level.b)
+        value = linear - 0.5 / reg * float(support.excess @ support.excess)
+        return cls(value, np.concatenate([level.a - rows, level.b - columns]), support)
+
+    @property
+    def missing(self) -> float:
+        """Mass that is not where it should be, in rows and columns."""
+        return float(np.abs(self.gradient).sum())
+
+
+@dataclass(frozen=True)
+class ExactPlan:
+    """Where a run stands.
+
+    Attributes
+    ----------
+    stage : str
+    level : int
+        How many times the problem was made coarser.
+    reg : float
+        The weight of the regulariser at this level.
+    least, since : float or None, int
+        The least marginal error so far, and how many iterations ago that was.
+    """
+
+    stage: str
+    level: int
+    reg: float
+    least: float | None = None
+    since: int = 0
+
+
+@dataclass
+class ExactPoint:
+    """Potentials, what a look at them saw if there was one, and the best lower bound so far."""
+
+    z: np.ndarray
+    look: Look | None = None
+    lower: float = -np.inf
+    best: np.ndarray | None = None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SupportCount:
+    """How many pairs are in the support; the pairs themselves come with every look."""
+
+    count = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def append(self, rows: Any) -> int:
+        raise NotImplementedError("a look brings the support itself")
+
+    def forget(self) -> int:
+        return 0
+
+    def blocks(self) -> Iterator[Any]:
+        return iter(())
+
+    def write(self, group: Path) -> None:
+        """Nothing is held."""
+
+
+ExactState = State[ExactPoint, SupportCount, ExactPlan]
+
+
+@dataclass
+class ExactSchedule:
+    """The steps of Algorithm 1."""
+
+    task: Task
+    reg: float
+    tol: float
+    crew: Crew
+    monitor: Monitor
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        """The problem itself, and coarser and coarser ones."""
+        found = [Level(self.task.a, self.task.b, self.task.costs)]
+        while max(found[-1].costs.shape) > settings.COARSE:
+            found.append(found[-1].coarser())
+        return found
+
+    def final_reg(self, level: int) -> float:
+        """The weight of a level that stands for the one asked for: so that potentials stay as they are."""
+        return self.reg * self.levels[level].pairs / self.levels[0].pairs
+
+    @property
+    def mass(self) -> float:
+        return float(self.task.a.sum())
+
+    def start(self) -> tuple[ExactPoint, ExactPlan]:
+        """The coarsest problem, with a weight at which all pairs take part."""
+        last = len(self.levels) - 1
+        level = self.levels[last]
+        reg = max(self.final_reg(last), level.costs.spread() * level.pairs / self.mass)
+        point = ExactPoint(np.zeros(sum(level.costs.shape)))
+        return point, ExactPlan(COARSE if last or reg > self.reg else NEWTON, last, reg)
+
+    # -- the steps ----------------------------------------------------------------------------------------------------
+
+    def find(self, state: ExactState) -> Pass:
+        """The support, and at the problem itself what it proves."""
+        point, plan = state.point, state.plan
+        with self.monitor.timed("oracle"):
+            if point.look is None:
+                point.look = Look.at(self.levels[plan.level], point.z, plan.reg, self.crew)
+        look, certificate, shown = point.look, None, None
+        if plan.stage == NEWTON:
+            certificate, shown = self.certify(state, look)
+        support = look.support
+        state.rows.count = len(support.left)
+        worst = look.missing / self.mass
+        return Pass(len(support.left), worst, None, support.looked, certificate, shown)  # type: ignore[arg-type]
+
+    def certify(self, state: ExactState, look: Look) -> tuple[Certificate, Transport]:
+        """The value of the plan, and of the dual."""
+        point, task, support = state.point, self.task, look.support
+        mass = support.excess / self.reg
+        n = len(task.a)
+        cost = point.z[support.left] + point.z[n + support.right] - support.excess
+        plan = Transport(
+            support.left, support.right, mass, float(cost @ mass), look.gradient[:n], look.gradient[n:]
+        )  # fmt: skip
+        value = plan.cost + 0.5 * self.reg * float(mass @ mass)
+        if look.value > point.lower:
+            point.lower, point.best = look.value, point.z
+        worth = abs(plan.cost) + 0.5 * self.reg * float(mass @ mass)
+        return Certificate(value, point.lower, look.missing, self.mass, feasible=False, worth=worth), plan
+
+    def sweep(self, state: ExactState, found: Pass) -> Swept:
+        """A Newton step, shortened until the dual grows as its slope promises."""
+        point, plan, look = state.point, state.plan, state.point.look
+        assert look is not None
+        step, steps = self._newton_step(look, plan)
+        slope, part = float(look.gradient @ step), 1.0
+        for _ in range(settings.HALVINGS):
+            z = point.z + part * step
+            seen = Look.at(self.levels[plan.level], z, plan.reg, self.crew)
+            now = float(seen.gradient @ step)
+            enough = look.value + settings.ARMIJO * part * slope - settings.ROUNDING * abs(look.value)
+            if seen.value >= enough and now >= -0.9 * slope:
+                point.z, point.look = z, seen
+                break
+            part *= min(max(slope / (slope - now), 0.1), 0.5) if now < 0.0 else 0.5
+        return Swept(steps, len(look.support.left), {"part": part, "reg": plan.reg})
+
+    def _newton_step(self, look: Look, plan: ExactPlan) -> tuple[np.ndarray, int]:
+        """By conjugate gradients, or a factor where they take too long; and how many steps they took."""
+        rows, nodes, error = len(self.levels[plan.level].a), len(look.gradient), look.missing / self.mass
+        left, right = look.support.left.astype(np.int64), look.support.right.astype(np.int64) + rows
+        diagonal = count_pairs(left, right, nodes) + settings.RIDGE * error * error
+        rhs, accuracy = plan.reg * look.gradient, min(0.1, max(error, 1e-6))
+        step, steps, done = conjugate_gradients(left, right, diagonal, rhs, accuracy, settings.CG_STEPS)
+        if not done:
+            pattern, factor = prepare(left, right, nodes)
+            if factorise(pattern.start, pattern.index, np.ones(len(left)), diagonal[pattern.order], factor):
+                work = rhs[pattern.order]
+                solve_factored(factor, work)
+                step[pattern.order] = work
+        return step, steps
+
+    def forget(self, state: ExactState) -> int:
+        return 0  # a look has done so
+
+    def bound(self, state: ExactState) -> float:
+        return state.point.lower
+
+    def plan(self, state: ExactState, turn: Turn) -> ExactPlan:
+        plan, look = state.plan, state.point.look
+        assert look is not None
+        error = look.missing / self.mass
+        falls = plan.least is None or error < plan.least
+        plan = replace(plan, least=error if falls else plan.least, since=0 if falls else plan.since + 1)
+        if plan.stage == NEWTON or (error > settings.LOOSE and plan.since < settings.PATIENCE):
+            return plan
+        few = len(look.support.left) < settings.SUPPORT * max(self.levels[plan.level].costs.shape)
+        if plan.reg > self.final_reg(plan.level) and (plan.level == 0 or not few):
+            return self._shrink(state.point, look, plan)
+        return self._refine(state.point, plan)
+
+    def _shrink(self, point: ExactPoint, look: Look, plan: ExactPlan) -> ExactPlan:
+        """A smaller weight; rows are balanced again, for which the present support suffices."""
+        reg = max(plan.reg / settings.SHRINK, self.final_reg(plan.level))
+        a, support = self.levels[plan.level].a, look.support
+        order = np.argsort(support.left, kind="stable")
+        start = np.searchsorted(support.left[order], np.arange(len(a) + 1))
+        point.z = point.z.copy()
+        point.z[: len(a)] += balance_support(start, support.excess[order], reg * a)
+        point.look = None
+        return self._at(plan.level, reg)
+
+    def _refine(self, point: ExactPoint, plan: ExactPlan) -> ExactPlan:
+        """The next finer problem; its potentials balance every row and column against the coarse ones."""
+        coarse, fine = self.levels[plan.level], self.levels[plan.level - 1]
+        reg = plan.reg * fine.pairs / coarse.pairs
+        (n, m), (many, more) = coarse.costs.shape, fine.costs.shape
+        rows, columns = reg * fine.a * (m / more), reg * fine.b * (n / many)
+        f, h = fine.costs.balance(settings.COARSEN, point.z[:n], point.z[n:], rows, columns)
+        point.z, point.look = np.concatenate([f, h]), None
+        return self._at(plan.level - 1, reg)
+
+    def _at(self, level: int, reg: float) -> ExactPlan:
+        if level == 0 and reg <= self.reg:
+            return ExactPlan(NEWTON, 0, self.reg)
+        return ExactPlan(COARSE, level, reg)
+
+    def verdict(self, state: ExactState) -> str | None:
+        return "stalled" if state.plan.stage == NEWTON and state.plan.since >= settings.PATIENCE else None
+
+    def close(self, state: ExactState, status: str) -> Certificate | None:
+        """A run that was stopped before it came to the problem itself shows the plan of the northwest corner."""
+        if state.feasible is None:
+            state.feasible = northwest_corner(self.task)  # type: ignore[assignment]
+            state.objective = state.feasible.cost + 0.5 * self.reg * float(np.sum(state.feasible.mass**2))
+        return state.certificate
