@@ -1,8 +1,9 @@
-"""The restricted transport problem with soft marginals: an interior-point method whose equations are over the nodes.
+"""The transport problem restricted to some pairs: an interior-point method whose equations are over the nodes.
 
 Nodes are the rows and, after them, the columns. Pair e joins ``left[e]`` and ``right[e]``, B is the matrix with a one
-for each end of a pair. The problem is min c'p + 1/2 |z|^2 over p >= 0 with z = d - B p, its conditions
-s = c - B'z >= 0 and p s = 0. A step solves (I + B diag(p / s) B') dz = r.
+for each end of a pair. The problem is min c'p + r/2 |p|^2 + k/2 |z|^2 over p >= 0 with k z = d - B p, its conditions
+s = c + r p - B'z >= 0 and p s = 0. Soft marginals have k = 1 and r = 0, exact ones k = 0. A step solves
+(k I + B diag(p / (s + r p)) B') dz = rest.
 """
 
 from typing import NamedTuple
@@ -55,13 +56,13 @@ def lay_out_pattern(left, right, order):
 
 
 @inlined
-def _solve_step(left, right, p, s, z_rest, s_rest, c_rest, pattern, factor, dz, dp, ds, work):
+def _solve_step(left, right, p, s, reg, z_rest, s_rest, c_rest, pattern, factor, dz, dp, ds, work):
     """The step that takes the three residuals to zero, to first order."""
     n = len(dz)
     for i in range(n):
         dz[i] = z_rest[i]
     for e in range(len(p)):
-        pull = (c_rest[e] - p[e] * s_rest[e]) / s[e]
+        pull = (c_rest[e] - p[e] * s_rest[e]) / (s[e] + reg * p[e])
         dz[left[e]] -= pull
         dz[right[e]] -= pull
     for k in range(n):
@@ -70,8 +71,9 @@ def _solve_step(left, right, p, s, z_rest, s_rest, c_rest, pattern, factor, dz, 
     for k in range(n):
         dz[pattern.order[k]] = work[k]
     for e in range(len(p)):
-        ds[e] = s_rest[e] - dz[left[e]] - dz[right[e]]
-        dp[e] = (c_rest[e] - p[e] * ds[e]) / s[e]
+        pull = s_rest[e] - dz[left[e]] - dz[right[e]]
+        dp[e] = (c_rest[e] - p[e] * pull) / (s[e] + reg * p[e])
+        ds[e] = pull + reg * dp[e]
 
 
 @inlined
@@ -86,58 +88,83 @@ def _longest_step(p, dp, s, ds):
     return longest
 
 
+class Terms(NamedTuple):
+    """What beside the costs is in the objective, and how residuals are judged.
+
+    Attributes
+    ----------
+    soft, reg : float
+        k and r.
+    ridge : float
+        Added to the diagonal of the equations, so that they are regular where k = 0.
+    node_size, pair_size : float
+        What residuals of nodes and of pairs are relative to.
+    """
+
+    soft: float
+    reg: float
+    ridge: float
+    node_size: float
+    pair_size: float
+
+
 @kernel
-def follow_path(left, right, cost, target, z, p, s, pattern, factor, tol, most, stop):
+def _residuals(left, right, cost, target, z, p, s, terms, z_rest, s_rest):
+    """What is missing of the conditions; returns p's, what the objective is a sum of, and the largest residual."""
+    soft, reg, _, node_size, pair_size = terms
+    for i in range(len(z)):
+        z_rest[i] = target[i] - soft * z[i]
+    product, worth, rest = 0.0, 0.0, 0.0
+    for e in range(len(p)):
+        z_rest[left[e]] -= p[e]
+        z_rest[right[e]] -= p[e]
+        s_rest[e] = cost[e] + reg * p[e] - z[left[e]] - z[right[e]] - s[e]
+        product += p[e] * s[e]
+        worth += (abs(cost[e]) + 0.5 * reg * p[e]) * p[e]
+        rest = max(rest, abs(s_rest[e]) / pair_size)
+    for i in range(len(z)):
+        worth += 0.5 * soft * z[i] ** 2
+        rest = max(rest, abs(z_rest[i]) / node_size)
+    return product, worth, rest
+
+
+@kernel
+def follow_path(left, right, cost, target, z, p, s, terms, pattern, factor, tol, most, stop):
     """Mehrotra's predictor and corrector from any z and positive p, s, which are moved in place.
 
-    It ends when the gap p's is at most ``tol`` of the objective, and the residuals, relative to the largest target, at
-    most the root of ``tol`` in early rounds; after ``most`` steps; or when ``stop`` is set. Returns the steps taken and
-    the last gap, relative.
+    It ends when the gap p's, relative to what the objective is a sum of, and the residuals are at most ``tol``; after
+    ``most`` steps; when the equations cannot be solved any more; or when ``stop`` is set. Returns the steps taken and
+    the last gap.
     """
     n, pairs = len(z), len(p)
+    soft, reg, ridge = terms.soft, terms.reg, terms.ridge
     z_rest, s_rest, c_rest = np.empty(n), np.empty(pairs), np.empty(pairs)
     dz, dp, ds, work = np.empty(n), np.empty(pairs), np.empty(pairs), np.empty(n)
     diagonal, value = np.empty(n), np.empty(pairs)
-    size = 0.0
-    for i in range(n):
-        size = max(size, abs(target[i]))
     gap = np.inf
     for step in range(most):
-        for i in range(n):
-            z_rest[i] = target[i] - z[i]
-        product, objective = 0.0, 0.0
-        for e in range(pairs):
-            z_rest[left[e]] -= p[e]
-            z_rest[right[e]] -= p[e]
-            s_rest[e] = cost[e] - z[left[e]] - z[right[e]] - s[e]
-            product += p[e] * s[e]
-            objective += cost[e] * p[e]
-        rest = 0.0
-        for i in range(n):
-            objective += 0.5 * (z[i] + z_rest[i]) ** 2
-            rest = max(rest, abs(z_rest[i]))
-        for e in range(pairs):
-            rest = max(rest, abs(s_rest[e]))
-        gap = product / max(objective, 1e-300)
-        if (gap <= tol and rest <= tol * size) or stop[0]:
+        product, worth, rest = _residuals(left, right, cost, target, z, p, s, terms, z_rest, s_rest)
+        gap = product / max(worth, 1e-300)
+        if (gap <= tol and rest <= tol) or stop[0]:
             return step, gap
         # The matrix and its factor.
         for i in range(n):
-            work[i] = 1.0
+            work[i] = soft + ridge
         for e in range(pairs):
-            weight = p[e] / s[e]
+            weight = p[e] / (s[e] + reg * p[e])
             work[left[e]] += weight
             work[right[e]] += weight
         for k in range(n):
             diagonal[k] = work[pattern.order[k]]
         for at in range(pairs):
-            value[at] = p[pattern.pair[at]] / s[pattern.pair[at]]
+            e = pattern.pair[at]
+            value[at] = p[e] / (s[e] + reg * p[e])
         if not factorise(pattern.start, pattern.index, value, diagonal, factor):
             return step, gap
         # Predictor, then corrector.
         for e in range(pairs):
             c_rest[e] = -p[e] * s[e]
-        _solve_step(left, right, p, s, z_rest, s_rest, c_rest, pattern, factor, dz, dp, ds, work)
+        _solve_step(left, right, p, s, reg, z_rest, s_rest, c_rest, pattern, factor, dz, dp, ds, work)
         part = _longest_step(p, dp, s, ds)
         after = 0.0
         for e in range(pairs):
@@ -145,7 +172,7 @@ def follow_path(left, right, cost, target, z, p, s, pattern, factor, tol, most, 
         centre = (after / product) ** 3 * product / pairs
         for e in range(pairs):
             c_rest[e] = centre - p[e] * s[e] - dp[e] * ds[e]
-        _solve_step(left, right, p, s, z_rest, s_rest, c_rest, pattern, factor, dz, dp, ds, work)
+        _solve_step(left, right, p, s, reg, z_rest, s_rest, c_rest, pattern, factor, dz, dp, ds, work)
         part = _longest_step(p, dp, s, ds)
         if part < 1.0:
             part *= 1.0 - min(0.01, max(gap, 1e-4))

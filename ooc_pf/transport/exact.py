@@ -27,10 +27,18 @@ from . import settings
 from .costs import Support
 from .crew import Crew
 from .inputs import Costs, Task
+from .interior import interior_potentials
 from .nodes import prepare
 from .plan import Transport, northwest_corner
 
-COARSE, NEWTON = "coarse", "newton"
+COARSE, INTERIOR, NEWTON = "coarse", "interior", "newton"
+
+
+def lower_lines(line: np.ndarray, excess: np.ndarray, need: np.ndarray) -> np.ndarray:
+    """What to add, none of it positive, to the potentials of lines with more excess than they need."""
+    order = np.argsort(line, kind="stable")
+    start = np.searchsorted(line[order], np.arange(len(need) + 1))
+    return np.minimum(balance_support(start, excess[order], need), 0.0)
 
 
 @dataclass(frozen=True)
@@ -93,15 +101,22 @@ class ExactPlan:
         How many times the problem was made coarser.
     reg : float
         The weight of the regulariser at this level.
-    least, since : float or None, int
-        The least marginal error so far, and how many iterations ago that was.
+    ridge : float
+        Added to the diagonal of Newton's equations: more after a short step, less after a whole one (Levenberg and
+        Marquardt).
+    least, turns : float or None, int
+        The least marginal error so far, and Newton steps since it was last halved.
+    helped : bool
+        Whether the interior-point method has given what help it can.
     """
 
     stage: str
     level: int
     reg: float
+    ridge: float = 1.0
     least: float | None = None
-    since: int = 0
+    turns: int = 0
+    helped: bool = False
 
 
 @dataclass
@@ -210,25 +225,30 @@ class ExactSchedule:
         """A Newton step, shortened until the dual grows as its slope promises."""
         point, plan, look = state.point, state.plan, state.point.look
         assert look is not None
+        if plan.stage == INTERIOR:
+            task, costs = self.task, self.task.costs
+            z, steps = interior_potentials(task.a, task.b, costs, self.reg, point.z, self.crew)
+            point.z, point.look = z, Look.at(self.levels[0], z, self.reg, self.crew)
+            return Swept(steps, 0, {"reg": self.reg})
         step, steps = self._newton_step(look, plan)
         slope, part = float(look.gradient @ step), 1.0
-        for _ in range(settings.HALVINGS):
+        for _ in range(settings.TRIALS):
             z = point.z + part * step
             seen = Look.at(self.levels[plan.level], z, plan.reg, self.crew)
             now = float(seen.gradient @ step)
             enough = look.value + settings.ARMIJO * part * slope - settings.ROUNDING * abs(look.value)
-            if seen.value >= enough and now >= -0.9 * slope:
+            if seen.value >= enough and now >= -settings.OVERSHOOT * slope:
                 point.z, point.look = z, seen
                 break
-            part *= min(max(slope / (slope - now), 0.1), 0.5) if now < 0.0 else 0.5
+            part *= settings.SHORTEN
         return Swept(steps, len(look.support.left), {"part": part, "reg": plan.reg})
 
     def _newton_step(self, look: Look, plan: ExactPlan) -> tuple[np.ndarray, int]:
         """By conjugate gradients, or a factor where they take too long; and how many steps they took."""
         rows, nodes, error = len(self.levels[plan.level].a), len(look.gradient), look.missing / self.mass
         left, right = look.support.left.astype(np.int64), look.support.right.astype(np.int64) + rows
-        diagonal = count_pairs(left, right, nodes) + settings.RIDGE * error * error
-        rhs, accuracy = plan.reg * look.gradient, min(0.1, max(error, 1e-6))
+        diagonal = count_pairs(left, right, nodes) + plan.ridge
+        rhs, accuracy = plan.reg * look.gradient, min(settings.CG_ACCURACY, max(error, 1e-6))
         step, steps, done = conjugate_gradients(left, right, diagonal, rhs, accuracy, settings.CG_STEPS)
         if not done:
             pattern, factor = prepare(left, right, nodes)
@@ -248,9 +268,19 @@ class ExactSchedule:
         plan, look = state.plan, state.point.look
         assert look is not None
         error = look.missing / self.mass
-        falls = plan.least is None or error < plan.least
-        plan = replace(plan, least=error if falls else plan.least, since=0 if falls else plan.since + 1)
-        if plan.stage == NEWTON or (error > settings.LOOSE and plan.since < settings.PATIENCE):
+        part = turn.swept.more.get("part", 1.0)
+        if part < settings.SHORT:
+            ridge = max(plan.ridge * settings.STIFFER, settings.STIFF)
+        else:
+            ridge = min(plan.ridge * (settings.SOFTER if part == 1.0 else 1.0), error)
+        falls = plan.least is None or error < 0.5 * plan.least
+        plan = replace(plan, ridge=ridge, least=error if falls else plan.least, turns=0 if falls else plan.turns + 1)
+        if plan.stage == INTERIOR:
+            return ExactPlan(NEWTON, 0, self.reg, ridge=min(1.0, error), helped=True)
+        stuck = plan.turns >= settings.TURNS
+        if stuck and plan.level == 0 and not plan.helped:
+            return ExactPlan(INTERIOR, 0, self.reg)
+        if plan.stage == NEWTON or (error > settings.LOOSE and not stuck):
             return plan
         few = len(look.support.left) < settings.SUPPORT * max(self.levels[plan.level].costs.shape)
         if plan.reg > self.final_reg(plan.level) and (plan.level == 0 or not few):
@@ -261,10 +291,8 @@ class ExactSchedule:
         """A smaller weight; rows are balanced again, for which the present support suffices."""
         reg = max(plan.reg / settings.SHRINK, self.final_reg(plan.level))
         a, support = self.levels[plan.level].a, look.support
-        order = np.argsort(support.left, kind="stable")
-        start = np.searchsorted(support.left[order], np.arange(len(a) + 1))
         point.z = point.z.copy()
-        point.z[: len(a)] += balance_support(start, support.excess[order], reg * a)
+        point.z[: len(a)] += lower_lines(support.left, support.excess, reg * a)
         point.look = None
         return self._at(plan.level, reg)
 
@@ -284,7 +312,7 @@ class ExactSchedule:
         return ExactPlan(COARSE, level, reg)
 
     def verdict(self, state: ExactState) -> str | None:
-        return "stalled" if state.plan.stage == NEWTON and state.plan.since >= settings.PATIENCE else None
+        return "stalled" if state.plan.helped and state.plan.turns >= settings.TURNS else None
 
     def close(self, state: ExactState, status: str) -> Certificate | None:
         """A run that was stopped before it came to the problem itself shows the plan of the northwest corner."""

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.sparse.linalg import spilu
 
 from ..kernels.factor import Factor, elimination_tree
-from ..kernels.transport_nodes import Pattern, follow_path, lay_out_pattern
+from ..kernels.transport_nodes import Pattern, Terms, follow_path, lay_out_pattern
 from . import settings
 
 
@@ -55,13 +55,12 @@ def prepare(left: np.ndarray, right: np.ndarray, nodes: int) -> tuple[Pattern, F
 
 
 def solve_restricted(
-    left: np.ndarray, right: np.ndarray, cost: np.ndarray, target: np.ndarray, z: np.ndarray, tol: float,
+    left: np.ndarray, right: np.ndarray, cost: np.ndarray, target: np.ndarray, z: np.ndarray, terms: Terms, tol: float,
     stop: np.ndarray,
 ) -> Solved:  # fmt: skip
-    """min cost'p + 1/2 |target - B p|^2 over p >= 0, from the potentials z, to the relative gap ``tol``."""
+    """The problem on these pairs, from the potentials z, to the relative gap ``tol``."""
     pattern, factor = prepare(left, right, len(target))
-    least = settings.START * float(target.max())
-    z, p = z.copy(), np.full(len(left), least)
-    slack = np.maximum(cost - (z[left] + z[right]), least)
-    steps, _ = follow_path(left, right, cost, target, z, p, slack, pattern, factor, tol, settings.STEPS, stop)
+    z, p = z.copy(), np.full(len(left), settings.START * terms.node_size)
+    slack = np.maximum(cost + terms.reg * p - (z[left] + z[right]), settings.START * terms.pair_size)
+    steps, _ = follow_path(left, right, cost, target, z, p, slack, terms, pattern, factor, tol, settings.STEPS, stop)
     return Solved(z, p, slack, steps, len(factor.index))

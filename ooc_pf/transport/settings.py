@@ -27,9 +27,20 @@ SHRINK = 8.0  # from one weight of the regulariser to the next smaller one
 SUPPORT = 8.0  # pairs a row: with fewer, a coarse problem has served
 LOOSE = 1e-2  # marginal error at which a weight or a coarse problem has served
 CG_STEPS = 400  # of conjugate gradients; beyond that the equations are factored
-RIDGE = 1.0  # of the squared marginal error: keeps Newton's equations regular
+CG_ACCURACY = 0.01  # of the right-hand side, at first; later the more accurate the closer
 ARMIJO = 1e-4  # of the increase that the slope promises
-HALVINGS = 40  # of a Newton step, at most
+OVERSHOOT = 0.9  # of the slope at its start that a step may have at its end, downwards
+SHORTEN = 0.3  # from one trial of a step to the next
+TRIALS = 40  # of a step, at most
+SHORT = 0.2  # a step cut to less than this part asks for stiffer equations: ...
+STIFF, STIFFER = 1e-3, 10.0  # ... so much is added to their diagonal at least, and so many times as much as before
+SOFTER = 0.3  # and after a whole step so many times as much
+
+LEAN = 2.5  # pairs a row: with fewer, the support is hardly more than a tree
+SOFTEN = 1e-7  # relative marginal error that the interior-point method may leave there
+NEAR = 0.01  # pairs whose excess is above minus this part of the largest cost are the first candidates there
+TURNS = 15  # Newton steps that do not halve the marginal error; then it is given up
+ROUNDS = 50  # of searches and interior-point solves, at most
 
 # -- costs time or memory only ----------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import numpy as np
 from ..engine.certificate import Certificate
 from ..engine.monitor import Monitor
 from ..engine.problem import Pass, State, Swept, Turn
+from ..kernels.transport_nodes import Terms
 from . import settings
 from .costs import Found
 from .crew import Crew
@@ -119,8 +120,9 @@ class SoftSchedule:
                 return Swept(1, visited)
         rough = state.plan.stage == ROUGH
         rows, tol = state.rows, settings.ROUGH if rough else settings.FINE
+        terms = Terms(soft=1.0, reg=0.0, ridge=0.0, node_size=self.size, pair_size=self.size)
         solved = solve_restricted(
-            rows.left, rows.right, rows.cost, self.target, state.point.z, tol, self.crew.stop
+            rows.left, rows.right, rows.cost, self.target, state.point.z, terms, tol, self.crew.stop
         )  # fmt: skip
         self.crew.check()
         state.point.z, rows.p, rows.member = solved.z, solved.p, np.zeros(len(rows), np.bool_)

@@ -7,8 +7,8 @@ import numpy as np
 
 from ..engine.certificate import relative_gap
 from ..engine.limits import Limits, check_tol
-from ..engine.monitor import Monitor
 from ..engine.loop import run
+from ..engine.monitor import Monitor
 from ..engine.parallel import count_workers
 from ..engine.problem import State
 from ..engine.result import Held, Result
