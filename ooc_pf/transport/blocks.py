@@ -20,7 +20,7 @@ class BlockCosts:
 
     Attributes
     ----------
-    read : (rows, columns) -> float64[rows, columns]
+    block : (rows, columns) -> float64[rows, columns]
         Reads a block, given by two slices.
     sides : (int, int)
         Rows and columns of a block.
@@ -31,7 +31,7 @@ class BlockCosts:
         The largest cost.
     """
 
-    read: Read
+    block: Read
     sides: tuple[int, int]
     shape: tuple[int, int]
     least: np.ndarray
@@ -58,7 +58,7 @@ class BlockCosts:
             if len(some):
                 at = divmod(int(block[some[0]]), self.least.shape[1])
                 rows, columns = self.part(0, at[0]), self.part(1, at[1])
-                cost[some] = self.read(rows, columns)[left[some] - rows.start, right[some] - columns.start]
+                cost[some] = self.block(rows, columns)[left[some] - rows.start, right[some] - columns.start]
         return cost
 
     def search(self, f: np.ndarray, h: np.ndarray, k: int, limit: float, crew: Crew) -> Found:
@@ -69,7 +69,7 @@ class BlockCosts:
         for at in np.argwhere(bound > limit):
             crew.check()
             rows, columns = self.part(0, at[0]), self.part(1, at[1])
-            block = self.read(rows, columns)
+            block = self.block(rows, columns)
             found = search_block(block, rows.start, columns.start, f, h, limit, by_row, by_column)
             worst, looked = max(worst, found), looked + block.size
         return Found.of(Best(*by_row), Best(*by_column), worst, looked)
@@ -86,7 +86,7 @@ class BlockCosts:
         for at in np.argwhere(self.bounds(f, h) > 0.0):
             crew.check()
             rows, columns = self.part(0, at[0]), self.part(1, at[1])
-            block = self.read(rows, columns)
+            block = self.block(rows, columns)
             parts.append(collect_block(block, rows.start, columns.start, f, h))
             looked += block.size
         left, right, excess = (np.concatenate(each) for each in zip(*parts, strict=True))
@@ -99,7 +99,7 @@ class BlockCosts:
             return slice(part.start * stride, (part.stop - 1) * stride + 1, stride * (part.step or 1))
 
         rows, columns = (-(-n // stride) for n in self.shape)
-        return BlockCosts.of(lambda rows, columns: self.read(wide(rows), wide(columns)), self.sides, (rows, columns))
+        return BlockCosts.of(lambda rows, columns: self.block(wide(rows), wide(columns)), self.sides, (rows, columns))
 
     def balance(
         self, stride: int, f: np.ndarray, h: np.ndarray, rows: np.ndarray, columns: np.ndarray
@@ -111,9 +111,9 @@ class BlockCosts:
         (n, m), every = self.shape, stride
         found_f, found_h = np.empty(n), np.empty(m)
         for part in self._slabs(n, len(h)):
-            found_f[part] = balance_rows(self.read(part, slice(0, m, every)), h, rows[part])
+            found_f[part] = balance_rows(self.block(part, slice(0, m, every)), h, rows[part])
         for part in self._slabs(m, len(f)):
-            block = np.ascontiguousarray(self.read(slice(0, n, every), part).T)
+            block = np.ascontiguousarray(self.block(slice(0, n, every), part).T)
             found_h[part] = balance_rows(block, f, columns[part])
         return found_f, found_h
 

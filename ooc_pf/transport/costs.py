@@ -24,15 +24,12 @@ class Found:
         No pair has a larger excess, looked at or skipped.
     looked : int
         How many pairs were looked at.
-    violated : int
-        Rows with a pair among them.
     """
 
     left: np.ndarray
     right: np.ndarray
     worst: float
     looked: int
-    violated: int
 
     @classmethod
     def of(cls, by_row: Best, by_column: Best, worst: float, looked: int) -> "Found":
@@ -42,7 +39,7 @@ class Found:
         left = np.concatenate([row, by_column.other[column, at2]])
         right = np.concatenate([by_row.other[row, at], column])
         left, right = unique_pairs(left, right, len(by_column.excess))
-        return cls(left, right, worst, looked, int(np.sum(by_row.excess[:, 0] > -np.inf)))
+        return cls(left, right, worst, looked)
 
 
 class Support(NamedTuple):
@@ -128,6 +125,13 @@ class PointCosts:
         for k in range(self.x.shape[1]):
             apart = self.x[left, k] - self.y[right, k]
             total += apart * apart
+        return np.sqrt(total) if self.root else total
+
+    def block(self, rows: slice, columns: slice) -> np.ndarray:
+        """The costs of a block of pairs."""
+        total = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
+        for k in range(self.x.shape[1]):
+            total += np.subtract.outer(self.x[rows, k], self.y[columns, k]) ** 2
         return np.sqrt(total) if self.root else total
 
     def search(self, f: np.ndarray, h: np.ndarray, k: int, limit: float, crew: Crew) -> Found:

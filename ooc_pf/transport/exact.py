@@ -176,7 +176,7 @@ class ExactSchedule:
 
     def final_reg(self, level: int) -> float:
         """The weight of a level that stands for the one asked for: so that potentials stay as they are."""
-        return self.reg * self.levels[level].pairs / self.levels[0].pairs
+        return self.reg * (self.levels[level].pairs / self.levels[0].pairs)
 
     @property
     def mass(self) -> float:

@@ -135,3 +135,13 @@ def read_weight(name: str, value: Any, what: str) -> float:
     if not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
         raise InputError(f"{name} must be a positive number, found {value!r}")
     return float(value)
+
+
+def check_equal_masses(task: Task) -> None:
+    """Refuse marginals that no plan has."""
+    total, other = float(task.a.sum()), float(task.b.sum())
+    if abs(total - other) > settings.SAME_MASS * total:
+        raise InputError(
+            f"a sums to {total:.17g} and b to {other:.17g}; exact marginals need equal masses: scale one of them, as "
+            'in b * (a.sum() / b.sum()), or use marginals="soft"'
+        )

@@ -1,6 +1,7 @@
 """A transport plan, as it is while a problem is worked on."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -55,6 +56,16 @@ class Transport:
             float(np.abs(self.row_rest).sum() / task.a.sum()),
             float(np.abs(self.column_rest).sum() / task.b.sum()),
         )
+
+
+def made_of(task: Task, plan: Transport, z: np.ndarray | None) -> dict[str, Any]:
+    """What a result has beside its certificate, in the order of the input."""
+    n, m = len(task.a), len(task.b)
+    f, h = np.zeros(n), np.zeros(m)
+    if z is not None:
+        f[task.rows], h[task.columns] = z[:n], z[n:]
+    row_error, column_error = plan.errors(task)
+    return {"plan": plan.matrix(task), "potentials": (f, h), "row_error": row_error, "column_error": column_error}
 
 
 def northwest_corner(task: Task) -> Transport:

@@ -29,6 +29,17 @@ from .store import PairStore
 ROUGH, FINE, PIVOT = "rough", "fine", "pivot"
 
 
+def value_soft(plan: Transport, gamma: float) -> float:
+    """The primal objective of a plan."""
+    return plan.cost + 0.5 * gamma * float(np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))
+
+
+def bound_soft(task: Task, gamma: float, z: np.ndarray) -> float:
+    """The dual objective at potentials that violate no pair."""
+    n = len(task.a)
+    return float(z[:n] @ task.a + z[n:] @ task.b) - 0.5 * float(z @ z) / gamma
+
+
 @dataclass(frozen=True)
 class SoftPlan:
     """Where a run stands.
@@ -93,24 +104,23 @@ class SoftSchedule:
             fresh = state.rows.fresh(found.left, found.right)
             left, right = found.left[fresh], found.right[fresh]
             rows = left, right, self.task.costs.of_pairs(left, right)
-        if state.plan.stage == ROUGH and len(state.rows) and found.violated <= settings.FEW * n:
+        few = len(left) == 0 or len(np.unique(left)) <= settings.FEW * n
+        if state.plan.stage == ROUGH and len(state.rows) and few:
             state.plan = replace(state.plan, stage=FINE)
         certificate, plan = self.certify(state, found)
         return Pass(len(left), max(found.worst, 0.0), rows, found.looked, certificate, plan)  # type: ignore[arg-type]
 
     def certify(self, state: SoftState, found: Found) -> tuple[Certificate, Transport]:
         """The value of the plan, and of the dual where the potentials are lowered until no pair is violated."""
-        task, gamma, n = self.task, self.gamma, len(self.task.a)
+        task, gamma, point = self.task, self.gamma, state.point
         plan = Transport.of(state.rows, 1.0 / gamma, task.a, task.b)
-        value = plan.cost + 0.5 * gamma * (np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))
-        violation = max(found.worst, 0.0)
-        f, h = state.point.z[:n] - 0.5 * violation, state.point.z[n:] - 0.5 * violation
-        bound = float(f @ task.a + h @ task.b) - 0.5 * float(f @ f + h @ h) / gamma
-        bound = min(bound, float(value))  # they may differ by rounding
-        if bound > state.point.lower:
-            state.point.lower, state.point.best = bound, np.concatenate([f, h])
+        value, violation = value_soft(plan, gamma), max(found.worst, 0.0)
+        z = point.z - 0.5 * violation
+        bound = min(bound_soft(task, gamma, z), value)  # they may differ by rounding
+        if bound > point.lower:
+            point.lower, point.best = bound, z
         worth = 0.5 * gamma * float(task.a @ task.a + task.b @ task.b)
-        return Certificate(float(value), state.point.lower, violation, self.size, worth=worth), plan
+        return Certificate(value, point.lower, violation, self.size, worth=worth), plan
 
     def sweep(self, state: SoftState, found: Pass) -> Swept:
         """Solve the restricted problem as well as the stage asks for."""

@@ -18,7 +18,7 @@ from . import settings
 from .crew import Crew
 from .exact import ExactSchedule, SupportCount
 from .inputs import Task
-from .plan import Transport
+from .plan import Transport, made_of
 from .soft import SoftPlan, SoftSchedule
 from .store import PairStore
 
@@ -59,17 +59,13 @@ def _shares(task: Task, limits: Limits) -> tuple[int, int | None]:
 
 
 def _result(task: Task, state: State[Any, Any, Any], status: str) -> Result:
-    plan, certificate, n = state.feasible, state.certificate, len(task.a)
+    plan, certificate = state.feasible, state.certificate
     assert isinstance(plan, Transport)
-    f, h, potentials = np.zeros(n), np.zeros(len(task.b)), state.point.best
-    if potentials is not None:
-        f[task.rows], h[task.columns] = potentials[:n], potentials[n:]
-    matrix, (row_error, column_error) = plan.matrix(task), plan.errors(task)
+    made = made_of(task, plan, state.point.best)
     bound = state.point.lower
-    made = {"plan": matrix, "potentials": (f, h), "row_error": row_error, "column_error": column_error}
     return Result(
         problem="transport",
-        read_x=Held(matrix),
+        read_x=Held(made["plan"]),
         objective=state.objective,
         lower_bound=bound,
         gap=relative_gap(state.objective, bound, certificate.worth if certificate else 0.0),
