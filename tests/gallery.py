@@ -197,3 +197,24 @@ def random_links(path, rows):
     pairs = np.random.default_rng(0).integers(0, rows, (rows, 2))
     csv.write_csv(pa.table(list(pairs.T), names=["from", "to"]), path)
     return path
+
+
+# -- transport --------------------------------------------------------------------------------------------------------
+
+
+def normal_masses(n):
+    """The paper's masses on a line: normal densities around -15 and 15, variance 10, and the points."""
+    x = np.linspace(-20.0, 20.0, n)
+    a, b = np.exp(-((x + 15.0) ** 2) / 20.0), np.exp(-((x - 15.0) ** 2) / 20.0)
+    return a / a.sum(), b / b.sum(), x
+
+
+def colour_cloud(rng, n, lines=8):
+    """Points of the unit cube near a few lines, as the colours of a picture are."""
+    start, end, line, part = (
+        rng.random((lines, 3)),
+        rng.random((lines, 3)),
+        rng.integers(0, lines, n),
+        rng.random((n, 1)),
+    )
+    return np.clip(start[line] * (1.0 - part) + end[line] * part + 0.03 * rng.normal(size=(n, 3)), 0.0, 1.0)
