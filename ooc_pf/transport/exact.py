@@ -27,7 +27,7 @@ from . import settings
 from .costs import Support
 from .crew import Crew
 from .inputs import Costs, Task
-from .interior import interior_potentials
+from .interior import solve_interior
 from .nodes import prepare
 from .plan import Transport, northwest_corner
 
@@ -121,12 +121,13 @@ class ExactPlan:
 
 @dataclass
 class ExactPoint:
-    """Potentials, what a look at them saw if there was one, and the best lower bound so far."""
+    """Potentials, what a look at them saw, the best bound with its potentials, and the plan of an interior point."""
 
     z: np.ndarray
     look: Look | None = None
     lower: float = -np.inf
     best: np.ndarray | None = None
+    plan: Transport | None = None
 
     def close(self) -> None:
         """Nothing is held."""
@@ -207,29 +208,34 @@ class ExactSchedule:
         return Pass(len(support.left), worst, None, support.looked, certificate, shown)  # type: ignore[arg-type]
 
     def certify(self, state: ExactState, look: Look) -> tuple[Certificate, Transport]:
-        """The value of the plan, and of the dual."""
-        point, task, support = state.point, self.task, look.support
-        mass = support.excess / self.reg
-        n = len(task.a)
-        cost = point.z[support.left] + point.z[n + support.right] - support.excess
-        plan = Transport(
-            support.left, support.right, mass, float(cost @ mass), look.gradient[:n], look.gradient[n:]
-        )  # fmt: skip
-        value = plan.cost + 0.5 * self.reg * float(mass @ mass)
+        """The value of the best plan at hand, and of the dual."""
+        point = state.point
         if look.value > point.lower:
             point.lower, point.best = look.value, point.z
-        worth = abs(plan.cost) + 0.5 * self.reg * float(mass @ mass)
-        return Certificate(value, point.lower, look.missing, self.mass, feasible=False, worth=worth), plan
+        plans = [self._plan_of(point, look), *([point.plan] if point.plan else [])]
+        seen = [(self._certificate(plan, point.lower), plan) for plan in plans]
+        return min(seen, key=lambda each: max(each[0].gap, each[0].violation / self.mass))
+
+    def _certificate(self, plan: Transport, bound: float) -> Certificate:
+        square = 0.5 * self.reg * float(plan.mass @ plan.mass)
+        worth = abs(plan.cost) + square
+        return Certificate(plan.cost + square, bound, plan.missing, self.mass, feasible=False, worth=worth)
+
+    def _plan_of(self, point: ExactPoint, look: Look) -> Transport:
+        n, support = len(self.task.a), look.support
+        mass = support.excess / self.reg
+        cost = point.z[support.left] + point.z[n + support.right] - support.excess
+        return Transport(support.left, support.right, mass, float(cost @ mass), look.gradient[:n], look.gradient[n:])
 
     def sweep(self, state: ExactState, found: Pass) -> Swept:
         """A Newton step, shortened until the dual grows as its slope promises."""
         point, plan, look = state.point, state.plan, state.point.look
         assert look is not None
         if plan.stage == INTERIOR:
-            task, costs = self.task, self.task.costs
-            z, steps = interior_potentials(task.a, task.b, costs, self.reg, point.z, self.crew)
-            point.z, point.look = z, Look.at(self.levels[0], z, self.reg, self.crew)
-            return Swept(steps, 0, {"reg": self.reg})
+            found = solve_interior(self.task.a, self.task.b, self.task.costs, self.reg, point.z, self.crew)
+            point.z, point.look = found.z, Look.at(self.levels[0], found.z, self.reg, self.crew)
+            point.plan = Transport.of(found.store, 1.0, self.task.a, self.task.b)
+            return Swept(found.steps, 0, {"reg": self.reg})
         step, steps = self._newton_step(look, plan)
         slope, part = float(look.gradient @ step), 1.0
         for _ in range(settings.TRIALS):

@@ -1,8 +1,11 @@
-"""Potentials for exact marginals where the support is hardly more than a tree, and Newton steps lead nowhere.
+"""Exact marginals where the support is hardly more than a tree, so that Newton steps lead nowhere.
 
 Marginals are softened a little, so that a restricted problem always has an answer. It is solved by the interior-point
-method of soft marginals, on pairs that searches bring.
+method of soft marginals, on pairs that searches bring. At the end the targets are moved by what the softening took
+(a proximal step), which leaves nothing of it.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,24 +17,43 @@ from .nodes import solve_restricted
 from .store import PairStore
 
 
-def interior_potentials(
-    a: np.ndarray, b: np.ndarray, costs: Costs, reg: float, z: np.ndarray, crew: Crew
-) -> tuple[np.ndarray, int]:
-    """Potentials near the best ones, from some that are not far; and the steps it took."""
-    n, target, spread = len(a), np.concatenate([a, b]), costs.spread() or 1.0
-    store, steps, tol, limit = PairStore(costs.shape), 0, settings.ROUGH, -settings.NEAR * spread
-    for turn in range(settings.ROUNDS):
+@dataclass(frozen=True)
+class Interior:
+    """Potentials, a plan on the remembered pairs, and the steps it took."""
+
+    z: np.ndarray
+    store: PairStore
+    steps: int
+
+
+def solve_interior(a: np.ndarray, b: np.ndarray, costs: Costs, reg: float, z: np.ndarray, crew: Crew) -> Interior:
+    """The problem with exact marginals, from potentials that are not far."""
+    n, masses, spread = len(a), np.concatenate([a, b]), costs.spread() or 1.0
+    store, steps, target, part = PairStore(costs.shape), 0, masses, settings.SOFT_START
+    limit, tol = -settings.NEAR * spread, settings.ROUGH
+    terms = Terms(0.0, reg, 0.0, float(masses.max()), spread)
+    for _ in range(settings.ROUNDS):
         best = costs.search(z[:n], z[n:], 2 * settings.BEST, limit, crew)
         fresh = store.fresh(best.left, best.right)
         left, right = best.left[fresh], best.right[fresh]
-        if not len(left) and tol < settings.ROUGH:
-            break
-        part, limit = max(settings.SOFTEN, 10.0 ** (-turn - 3)), settings.ROUNDING * spread
+        if tol == settings.FINEST and not len(left):
+            if missing(store, masses) <= settings.FINEST * masses.sum():
+                break
+            target = masses + terms.soft * z
+        part, limit = max(settings.SOFTEN, 0.1 * part), settings.ROUNDING * spread
         if part == settings.SOFTEN and len(np.unique(left)) <= settings.FEW * n:
-            tol = settings.FINE
-        terms = Terms(part * float(target.mean()) / spread, reg, 0.0, float(target.max()), spread)
+            tol = settings.FINEST
+        terms = terms._replace(soft=part * float(masses.mean()) / spread)
         store.append((left, right, costs.of_pairs(left, right)))
         solved = solve_restricted(store.left, store.right, store.cost, target, z, terms, tol, crew.stop)
         crew.check()
+        used = solved.p * terms.pair_size > settings.IDLE * solved.slack * terms.node_size
+        store.p = np.where(used, solved.p, 0.0)
         z, steps = solved.z, steps + solved.steps
-    return z, steps
+    return Interior(z, store, steps)
+
+
+def missing(store: PairStore, masses: np.ndarray) -> float:
+    """Mass that the plan does not have where it should be."""
+    sums = np.bincount(store.left, store.p, len(masses)) + np.bincount(store.right, store.p, len(masses))
+    return float(np.abs(masses - sums).sum())

@@ -42,6 +42,11 @@ class Transport:
         column_rest = b - np.bincount(right, mass, len(b))
         return cls(left, right, mass, float(store.cost[used] @ mass), row_rest, column_rest)
 
+    @property
+    def missing(self) -> float:
+        """Mass that is not where it should be, in rows and columns."""
+        return float(np.abs(self.row_rest).sum() + np.abs(self.column_rest).sum())
+
     def close(self) -> None:
         """Nothing is held."""
 

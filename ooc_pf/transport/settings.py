@@ -38,7 +38,9 @@ STIFF, STIFFER = 1e-3, 10.0  # ... so much is added to their diagonal at least, 
 SOFTER = 0.3  # and after a whole step so many times as much
 
 LEAN = 2.5  # pairs a row: with fewer, the support is hardly more than a tree
-SOFTEN = 1e-7  # relative marginal error that the interior-point method may leave there
+SOFT_START, SOFTEN = 1e-2, 1e-7  # how much the marginals are softened there, at first and at last
+IDLE = 1e-8  # a pair whose multiplier is less than this part of its slack, in their units, carries nothing
+FINEST = 1e-12  # relative gap and marginal error at the end
 NEAR = 0.01  # pairs whose excess is above minus this part of the largest cost are the first candidates there
 TURNS = 15  # Newton steps that do not halve the marginal error; then it is given up
 ROUNDS = 50  # of searches and interior-point solves, at most
