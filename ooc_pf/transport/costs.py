@@ -53,7 +53,8 @@ class Support(NamedTuple):
 
 def unique_pairs(left: np.ndarray, right: np.ndarray, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Each pair once, sorted by row and column."""
-    key = np.unique(left * columns + right)
+    key = np.sort(left * columns + right)
+    key = key[np.append(True, key[1:] != key[:-1])[: len(key)]]
     return key // columns, key % columns
 
 
@@ -139,16 +140,17 @@ class PointCosts:
         rows, columns = self.sides
         groups = len(rows.group_low)
         stride = -(-groups // settings.STRIPES)
-        by_row = no_best(len(f), k)
+        by_row, by_column, worst, looked = no_best(len(f), k), no_best(len(h), k), -np.inf, 0
 
         def look(first: int) -> tuple[Best, Any]:
-            by_column = no_best(len(h), k)
+            # Side by side each part has its own list of the columns' best; one after the other they share it.
+            own = by_column if crew.threads is None else no_best(len(h), k)
             part = first, min(first + stride, groups)
-            return by_column, search_points(part, rows, columns, f, h, self.root, limit, by_row, by_column, crew.stop)
+            return own, search_points(part, rows, columns, f, h, self.root, limit, by_row, own, crew.stop)
 
-        by_column, worst, looked = no_best(len(h), k), -np.inf, 0
         for best, (largest, skipped, count) in crew.each(look, range(0, groups, stride)):
-            merge_best(by_column, best)
+            if best is not by_column:
+                merge_best(by_column, best)
             worst, looked = max(worst, largest, skipped), looked + count
         crew.check()
         return Found.of(by_row, by_column, worst, looked)

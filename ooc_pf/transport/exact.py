@@ -28,7 +28,7 @@ from .costs import Support
 from .crew import Crew
 from .inputs import Costs, Task
 from .interior import solve_interior
-from .nodes import prepare
+from .nodes import minimum_degree, prepare
 from .plan import Transport, northwest_corner
 
 COARSE, INTERIOR, NEWTON = "coarse", "interior", "newton"
@@ -257,7 +257,7 @@ class ExactSchedule:
         rhs, accuracy = plan.reg * look.gradient, min(settings.CG_ACCURACY, max(error, 1e-6))
         step, steps, done = conjugate_gradients(left, right, diagonal, rhs, accuracy, settings.CG_STEPS)
         if not done:
-            pattern, factor = prepare(left, right, nodes)
+            pattern, factor = prepare(left, right, minimum_degree(left, right, nodes))
             if factorise(pattern.start, pattern.index, np.ones(len(left)), diagonal[pattern.order], factor):
                 work = rhs[pattern.order]
                 solve_factored(factor, work)

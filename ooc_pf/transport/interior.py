@@ -13,7 +13,7 @@ from ..kernels.transport_nodes import Terms
 from . import settings
 from .crew import Crew
 from .inputs import Costs
-from .nodes import solve_restricted
+from .nodes import Order, solve_restricted
 from .store import PairStore
 
 
@@ -30,6 +30,7 @@ def solve_interior(a: np.ndarray, b: np.ndarray, costs: Costs, reg: float, z: np
     """The problem with exact marginals, from potentials that are not far."""
     n, masses, spread = len(a), np.concatenate([a, b]), costs.spread() or 1.0
     store, steps, target, part = PairStore(costs.shape), 0, masses, settings.SOFT_START
+    order = Order()
     limit, tol = -settings.NEAR * spread, settings.ROUGH
     terms = Terms(0.0, reg, 0.0, float(masses.max()), spread)
     for _ in range(settings.ROUNDS):
@@ -41,11 +42,11 @@ def solve_interior(a: np.ndarray, b: np.ndarray, costs: Costs, reg: float, z: np
                 break
             target = masses + terms.soft * z
         part, limit = max(settings.SOFTEN, 0.1 * part), settings.ROUNDING * spread
-        if part == settings.SOFTEN and len(np.unique(left)) <= settings.FEW * n:
+        if part == settings.SOFTEN and np.count_nonzero(np.diff(left, prepend=-1)) <= settings.FEW * n:
             tol = settings.FINEST
         terms = terms._replace(soft=part * float(masses.mean()) / spread)
         store.append((left, right, costs.of_pairs(left, right)))
-        solved = solve_restricted(store.left, store.right, store.cost, target, z, terms, tol, crew.stop)
+        solved = solve_restricted(store, target, z, terms, tol, order, crew.stop)
         crew.check()
         used = solved.p * terms.pair_size > settings.IDLE * solved.slack * terms.node_size
         store.p = np.where(used, solved.p, 0.0)

@@ -9,6 +9,7 @@ from scipy.sparse.linalg import spilu
 from ..kernels.factor import Factor, elimination_tree
 from ..kernels.transport_nodes import Pattern, Terms, follow_path, lay_out_pattern
 from . import settings
+from .store import PairStore
 
 
 @dataclass(frozen=True)
@@ -46,20 +47,32 @@ def minimum_degree(left: np.ndarray, right: np.ndarray, nodes: int) -> np.ndarra
     return np.argsort(incomplete.perm_c).astype(np.int64)
 
 
-def prepare(left: np.ndarray, right: np.ndarray, nodes: int) -> tuple[Pattern, Factor]:
-    """Pattern of the equations over the nodes, and room for their factor."""
-    pattern = lay_out_pattern(left, right, minimum_degree(left, right, nodes))
+def prepare(left: np.ndarray, right: np.ndarray, order: np.ndarray) -> tuple[Pattern, Factor]:
+    """Pattern of the equations over the nodes in this order, and room for their factor."""
+    pattern = lay_out_pattern(left, right, order)
     parent, count = elimination_tree(pattern.start, pattern.index)
     start = np.concatenate(([0], np.cumsum(count)))
-    return pattern, Factor(parent, start, np.empty(start[-1], np.int32), np.empty(start[-1]), np.empty(nodes))
+    return pattern, Factor(parent, start, np.empty(start[-1], np.int32), np.empty(start[-1]), np.empty(len(order)))
+
+
+class Order:
+    """An order of the nodes that is kept while few pairs are new."""
+
+    def __init__(self) -> None:
+        self._order, self._added = np.empty(0, np.int64), -1
+
+    def of(self, store: PairStore, nodes: int) -> np.ndarray:
+        if self._added < 0 or store.added - self._added > settings.SAME_ORDER * len(store):
+            self._order, self._added = minimum_degree(store.left, store.right, nodes), store.added
+        return self._order
 
 
 def solve_restricted(
-    left: np.ndarray, right: np.ndarray, cost: np.ndarray, target: np.ndarray, z: np.ndarray, terms: Terms, tol: float,
-    stop: np.ndarray,
-) -> Solved:  # fmt: skip
-    """The problem on these pairs, from the potentials z, to the relative gap ``tol``."""
-    pattern, factor = prepare(left, right, len(target))
+    store: PairStore, target: np.ndarray, z: np.ndarray, terms: Terms, tol: float, order: Order, stop: np.ndarray
+) -> Solved:
+    """The problem on the remembered pairs, from the potentials z, to the relative gap ``tol``."""
+    left, right, cost = store.left, store.right, store.cost
+    pattern, factor = prepare(left, right, order.of(store, len(target)))
     z, p = z.copy(), np.full(len(left), settings.START * terms.node_size)
     slack = np.maximum(cost + terms.reg * p - (z[left] + z[right]), settings.START * terms.pair_size)
     steps, _ = follow_path(left, right, cost, target, z, p, slack, terms, pattern, factor, tol, settings.STEPS, stop)

@@ -9,7 +9,8 @@ LEAST_BLOCK, LARGEST_BLOCK = 64, 1024  # of chunks taken as blocks
 ROUNDING = 4e-15  # of the largest target: a smaller violation is none
 
 BEST = 4  # pairs taken up for every row and column
-FEW = 0.02  # of the rows: when fewer are violated, the restricted problem is solved to the end
+SAME_ORDER = 0.01  # of the pairs: while fewer come or go, the order of the nodes stays
+FEW = 0.1  # of the rows: when fewer are violated, the restricted problem is solved to the end
 ROUGH = 1e-3  # relative gap of restricted problems before that
 FINE = 1e-10  # and then
 STEPS = 80  # of an interior-point solve, at most

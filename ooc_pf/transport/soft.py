@@ -9,7 +9,7 @@ by an interior-point method, roughly while many rows are violated, then finely. 
 from then on violated pairs enter it by pivots, so that the answer is exact to rounding.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from .costs import Found
 from .crew import Crew
 from .forest import finish, grow_forest, support_of
 from .inputs import Task
-from .nodes import solve_restricted
+from .nodes import Order, solve_restricted
 from .plan import Transport
 from .store import PairStore
 
@@ -80,6 +80,7 @@ class SoftSchedule:
     tol: float
     crew: Crew
     monitor: Monitor
+    order: Order = field(default_factory=Order)
 
     @property
     def target(self) -> np.ndarray:
@@ -104,7 +105,7 @@ class SoftSchedule:
             fresh = state.rows.fresh(found.left, found.right)
             left, right = found.left[fresh], found.right[fresh]
             rows = left, right, self.task.costs.of_pairs(left, right)
-        few = len(left) == 0 or len(np.unique(left)) <= settings.FEW * n
+        few = np.count_nonzero(np.diff(left, prepend=-1)) <= settings.FEW * n  # pairs are sorted by row
         if state.plan.stage == ROUGH and len(state.rows) and few:
             state.plan = replace(state.plan, stage=FINE)
         certificate, plan = self.certify(state, found)
@@ -131,9 +132,7 @@ class SoftSchedule:
         rough = state.plan.stage == ROUGH
         rows, tol = state.rows, settings.ROUGH if rough else settings.FINE
         terms = Terms(soft=1.0, reg=0.0, ridge=0.0, node_size=self.size, pair_size=self.size)
-        solved = solve_restricted(
-            rows.left, rows.right, rows.cost, self.target, state.point.z, terms, tol, self.crew.stop
-        )  # fmt: skip
+        solved = solve_restricted(rows, self.target, state.point.z, terms, tol, self.order, self.crew.stop)
         self.crew.check()
         state.point.z, rows.p, rows.member = solved.z, solved.p, np.zeros(len(rows), np.bool_)
         visited = 0

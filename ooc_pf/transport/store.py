@@ -29,12 +29,14 @@ class PairStore:
         Multipliers: gamma times the plan.
     member : bool[pairs]
         Whether the pair is in the forest.
+    added : int
+        Pairs taken up so far.
     """
 
     def __init__(self, shape: tuple[int, int], most: int | None = None):
         self.left = self.right = np.empty(0, np.int64)
         self.cost, self.p, self.member = np.empty(0), np.empty(0), np.empty(0, np.bool_)
-        self._shape, self._most = shape, most
+        self._shape, self._most, self.added = shape, most, 0
 
     def __len__(self) -> int:
         return len(self.left)
@@ -44,7 +46,9 @@ class PairStore:
 
     def fresh(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Which of these pairs, rows and columns, are not remembered."""
-        return ~np.isin(left * self._shape[1] + right, self.keys())
+        held, key = np.sort(self.keys()), left * self._shape[1] + right
+        at = np.searchsorted(held, key)
+        return np.append(held, -1)[at] != key
 
     def append(self, rows: Any) -> int:
         """Take up pairs that are not remembered: rows, columns and costs."""
@@ -59,6 +63,7 @@ class PairStore:
         self.cost = np.concatenate([self.cost, cost])
         self.p = np.concatenate([self.p, np.zeros(len(left))])
         self.member = np.concatenate([self.member, np.zeros(len(left), np.bool_)])
+        self.added += len(left)
         return len(left)
 
     def keep(self, kept: np.ndarray) -> int:

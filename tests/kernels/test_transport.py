@@ -19,7 +19,7 @@ from ooc_pf.kernels.transport_nodes import Terms, follow_path
 from ooc_pf.kernels.transport_search import Best, merge_best, search_block
 from ooc_pf.transport.costs import PointCosts, no_best, tree_order
 from ooc_pf.transport.crew import Crew
-from ooc_pf.transport.nodes import prepare
+from ooc_pf.transport.nodes import minimum_degree, prepare
 from tests.naive import transport as naive
 
 GO = np.zeros(1, np.uint8)
@@ -105,7 +105,7 @@ def test_factors_solve_equations(seed, n, m, count):
     left, right = random_pairs(rng, n, m, count)
     weight, nodes = rng.random(len(left)) + 0.1, n + m
     matrix = np.eye(nodes) + dense(left, right, nodes) @ np.diag(weight) @ dense(left, right, nodes).T
-    pattern, factor = prepare(left, right, nodes)
+    pattern, factor = prepare(left, right, minimum_degree(left, right, nodes))
     assert np.array_equal(np.sort(pattern.order), np.arange(nodes))
     assert factorise(pattern.start, pattern.index, weight[pattern.pair], np.diag(matrix)[pattern.order], factor)
     rhs = rng.normal(size=nodes)
@@ -118,7 +118,7 @@ def test_factors_solve_equations(seed, n, m, count):
 
 def test_a_matrix_that_is_not_positive_definite_is_told(rng):
     left, right = np.array([0]), np.array([1])
-    pattern, factor = prepare(left, right, 2)
+    pattern, factor = prepare(left, right, minimum_degree(left, right, 2))
     assert not factorise(pattern.start, pattern.index, np.array([2.0]), np.ones(2), factor)
 
 
@@ -140,7 +140,7 @@ def test_the_interior_point_satisfies_all_conditions(rng, soft, reg):
     left, right = random_pairs(rng, 15, 11, 90)
     cost, target, nodes = rng.random(len(left)), rng.random(26), 26
     z, p, s = np.zeros(nodes), np.ones(len(left)), np.ones(len(left))
-    pattern, factor = prepare(left, right, nodes)
+    pattern, factor = prepare(left, right, minimum_degree(left, right, nodes))
     terms = Terms(soft, reg, 0.0, 1.0, 1.0)
     steps, gap = follow_path(left, right, cost, target, z, p, s, terms, pattern, factor, 1e-11, 100, GO)
     B = dense(left, right, nodes)
