@@ -29,6 +29,7 @@ FAMILIES: dict[str, Entry] = {
     "rows": Entry("ooc_pf.general.family:ROWS"),
     "sets": Entry("ooc_pf.general.family:SETS"),
     "svm": Entry("ooc_pf.svm.family:SVM"),
+    "transport": Entry("ooc_pf.transport.family:TRANSPORT"),
 }
 LIMITS = ("memory", "workers", "max_iter", "max_time", "callback", "progress", "client")
 

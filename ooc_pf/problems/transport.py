@@ -27,12 +27,14 @@ def quadratic_transport(
     reg: float | None = None,
     tol: float = 1e-10,
     method: str = "nodes",
+    workspace: Any = None,
     memory: int | str | None = None,
     workers: int | None = None,
     max_iter: int | None = None,
     max_time: float | None = None,
     callback: Callable[[dict[str, Any]], Any] | None = None,
     progress: bool = False,
+    restart: bool = False,
 ) -> Result:
     """Move mass ``a`` to ``b`` at least cost, with a quadratic regulariser; certified.
 
@@ -63,6 +65,9 @@ def quadratic_transport(
     method : {"nodes", "project_and_forget"}
         "nodes": pairs that searches bring, and equations over the rows and columns. "project_and_forget": the paper's
         projections on the general engine, for small problems, to compare with.
+    workspace : path, optional
+        Keep the state here after every iteration, and continue from it when called again with the same masses, costs
+        and options.
     memory : int or str, optional
         Budget in bytes, or like "500MB". What is held grows with the points and the support of the plan.
     workers : int, optional
@@ -73,6 +78,8 @@ def quadratic_transport(
         Called with a dict after each iteration; a true answer stops the run.
     progress : bool
         Show progress on stderr.
+    restart : bool
+        Discard the progress in the workspace.
 
     Returns
     -------
@@ -98,7 +105,14 @@ def quadratic_transport(
     check_tol(tol)
     _check_choices(marginals, method, gamma, reg)
     limits = Limits(
-        memory=memory, workers=workers, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
+        workspace=workspace,
+        memory=memory,
+        workers=workers,
+        max_iter=max_iter,
+        max_time=max_time,
+        callback=callback,
+        progress=progress,
+        restart=restart,
     )
     limits.check()
     if marginals == "soft":
@@ -131,11 +145,13 @@ def _project_and_forget(task: Task, marginals: str, weight: float, tol: float, l
         quadratic(center, weights),
         oracle,
         tol=tol,
+        workspace=limits.workspace,
         memory=limits.memory,
         workers=limits.workers,
         max_iter=limits.max_iter,
         max_time=limits.max_time,
         callback=limits.callback,
         progress=limits.progress,
+        restart=limits.restart,
     )
     return read(task, weight, found)

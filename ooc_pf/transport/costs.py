@@ -8,6 +8,7 @@ import numpy as np
 
 from ..kernels.transport_newton import balance_points
 from ..kernels.transport_search import FAN, LEAF, Best, Side, collect_points, merge_best, search_points
+from ..storage.arrays import digest
 from . import settings
 from .crew import Crew
 
@@ -119,6 +120,12 @@ class PointCosts:
     @cached_property
     def sides(self) -> tuple[Side, Side]:
         return lay_out_side(self.x), lay_out_side(self.y)
+
+    least_cost = 0.0  # no pair costs less
+
+    def fingerprint(self) -> str:
+        """Recognises the same points later."""
+        return digest(self.x, self.y, np.array([self.root]))
 
     def of_pairs(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """The costs of single pairs, to the same bits as in a search."""

@@ -12,7 +12,6 @@ support of a few pairs a row.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,19 @@ import numpy as np
 from ..engine.certificate import Certificate
 from ..engine.monitor import Monitor
 from ..engine.problem import Pass, State, Swept, Turn
+from ..errors import BudgetError
 from ..kernels.factor import factorise, solve_factored
 from ..kernels.transport_newton import balance_support, conjugate_gradients, count_pairs
+from ..storage.arrays import read_array, write_array
+from ..storage.records import require
 from . import settings
 from .costs import Support
 from .crew import Crew
-from .inputs import Costs, Task
+from .inputs import Task
 from .interior import solve_interior
+from .levels import Level
 from .nodes import minimum_degree, prepare
-from .plan import Transport, northwest_corner
+from .plan import Transport, northwest_corner, unpack
 
 COARSE, INTERIOR, NEWTON = "coarse", "interior", "newton"
 
@@ -39,23 +42,6 @@ def lower_lines(line: np.ndarray, excess: np.ndarray, need: np.ndarray) -> np.nd
     order = np.argsort(line, kind="stable")
     start = np.searchsorted(line[order], np.arange(len(need) + 1))
     return np.minimum(balance_support(start, excess[order], need), 0.0)
-
-
-@dataclass(frozen=True)
-class Level:
-    """The problem on some of the rows and columns, each of which stands for its neighbours."""
-
-    a: np.ndarray
-    b: np.ndarray
-    costs: Costs
-
-    def coarser(self) -> "Level":
-        a, b = (np.add.reduceat(side, np.arange(0, len(side), settings.COARSEN)) for side in (self.a, self.b))
-        return Level(a, b, self.costs.every(settings.COARSEN))
-
-    @property
-    def pairs(self) -> int:
-        return len(self.a) * len(self.b)
 
 
 @dataclass(frozen=True)
@@ -118,28 +104,71 @@ class ExactPlan:
     turns: int = 0
     helped: bool = False
 
+    def check(self, where: Any) -> None:
+        """Refuse a plan that no run has."""
+        sound = self.stage in (COARSE, INTERIOR, NEWTON) and self.level >= 0 and self.reg > 0.0 and self.ridge >= 0.0
+        require(sound, where, "plan is not what a run writes")
+
 
 @dataclass
 class ExactPoint:
     """Potentials, what a look at them saw, the best bound with its potentials, and the plan of an interior point."""
 
     z: np.ndarray
+    lower: float
+    best: np.ndarray
     look: Look | None = None
-    lower: float = -np.inf
-    best: np.ndarray | None = None
     plan: Transport | None = None
+
+    @classmethod
+    def start(cls, levels: list[Level], reg: float) -> tuple["ExactPoint", ExactPlan]:
+        """The coarsest problem, with a weight at which all pairs take part."""
+        fine, coarse, mass = levels[0], levels[-1], float(levels[0].a.sum())
+        least = min(fine.costs.least_cost, 0.0)
+        final = final_reg(levels, len(levels) - 1, reg)
+        first = max(final, coarse.costs.spread() * coarse.pairs / mass)
+        point = cls(np.zeros(sum(coarse.costs.shape)), least * mass, np.full(sum(fine.costs.shape), 0.5 * least))
+        return point, ExactPlan(COARSE if len(levels) > 1 or first > reg else NEWTON, len(levels) - 1, first)
+
+    def write(self, group: Path) -> None:
+        for name in ("z", "best"):
+            write_array(group, name, getattr(self, name))
+        write_array(group, "lower", np.array([self.lower]))
+        write_array(group, "plan", self.plan.pack() if self.plan else np.empty(0))
+
+    @classmethod
+    def read(cls, group: Path, task: Task) -> "ExactPoint":
+        z, best, lower, plan = (read_array(group, name, dtype=np.float64) for name in ("z", "best", "lower", "plan"))
+        sound = len(best) == sum(task.costs.shape) and len(lower) == 1 and np.isfinite([*z, *best, *lower]).all()
+        require(bool(sound), group, "the potentials are not what a run writes")
+        return cls(z, float(lower[0]), best, plan=unpack(task, plan, group) if len(plan) else None)
 
     def close(self) -> None:
         """Nothing is held."""
 
 
 class SupportCount:
-    """How many pairs are in the support; the pairs themselves come with every look."""
+    """How many pairs are in the support; the pairs themselves come with every look.
 
-    count = 0
+    Parameters
+    ----------
+    most : int or None
+        How many fit the memory.
+    """
+
+    def __init__(self, most: int | None = None):
+        self.count, self._most = 0, most
 
     def __len__(self) -> int:
         return self.count
+
+    def put(self, count: int) -> None:
+        if self._most is not None and count > self._most:
+            raise BudgetError(
+                f"{count:,} pairs are in the support and {self._most:,} fit memory=; allow {settings.PAIR_BYTES:,} "
+                "bytes a pair, or use a smaller reg"
+            )
+        self.count = count
 
     def append(self, rows: Any) -> int:
         raise NotImplementedError("a look brings the support itself")
@@ -151,7 +180,15 @@ class SupportCount:
         return iter(())
 
     def write(self, group: Path) -> None:
-        """Nothing is held."""
+        write_array(group, "count", np.array([self.count]))
+
+    def read(self, group: Path) -> None:
+        (self.count,) = read_array(group, "count", dtype=np.int64).tolist()
+
+
+def final_reg(levels: list[Level], level: int, reg: float) -> float:
+    """The weight of a level that stands for the one asked for: so that potentials stay as they are."""
+    return reg * (levels[level].pairs / levels[0].pairs)
 
 
 ExactState = State[ExactPoint, SupportCount, ExactPlan]
@@ -163,33 +200,16 @@ class ExactSchedule:
 
     task: Task
     reg: float
-    tol: float
     crew: Crew
     monitor: Monitor
-
-    @cached_property
-    def levels(self) -> list[Level]:
-        """The problem itself, and coarser and coarser ones."""
-        found = [Level(self.task.a, self.task.b, self.task.costs)]
-        while max(found[-1].costs.shape) > settings.COARSE:
-            found.append(found[-1].coarser())
-        return found
+    levels: list[Level]
 
     def final_reg(self, level: int) -> float:
-        """The weight of a level that stands for the one asked for: so that potentials stay as they are."""
-        return self.reg * (self.levels[level].pairs / self.levels[0].pairs)
+        return final_reg(self.levels, level, self.reg)
 
     @property
     def mass(self) -> float:
         return float(self.task.a.sum())
-
-    def start(self) -> tuple[ExactPoint, ExactPlan]:
-        """The coarsest problem, with a weight at which all pairs take part."""
-        last = len(self.levels) - 1
-        level = self.levels[last]
-        reg = max(self.final_reg(last), level.costs.spread() * level.pairs / self.mass)
-        point = ExactPoint(np.zeros(sum(level.costs.shape)))
-        return point, ExactPlan(COARSE if last or reg > self.reg else NEWTON, last, reg)
 
     # -- the steps ----------------------------------------------------------------------------------------------------
 
@@ -201,9 +221,10 @@ class ExactSchedule:
                 point.look = Look.at(self.levels[plan.level], point.z, plan.reg, self.crew)
         look, certificate, shown = point.look, None, None
         if plan.stage == NEWTON:
-            certificate, shown = self.certify(state, look)
+            certificate, best = self.certify(state, look)
+            shown = best.shown()
         support = look.support
-        state.rows.count = len(support.left)
+        state.rows.put(len(support.left))
         worst = look.missing / self.mass
         return Pass(len(support.left), worst, None, support.looked, certificate, shown)  # type: ignore[arg-type]
 
@@ -234,7 +255,7 @@ class ExactSchedule:
         if plan.stage == INTERIOR:
             found = solve_interior(self.task.a, self.task.b, self.task.costs, self.reg, point.z, self.crew)
             point.z, point.look = found.z, Look.at(self.levels[0], found.z, self.reg, self.crew)
-            point.plan = Transport.of(found.store, 1.0, self.task.a, self.task.b)
+            point.plan = Transport.of_store(self.task, found.store, 1.0)
             return Swept(found.steps, 0, {"reg": self.reg})
         step, steps = self._newton_step(look, plan)
         slope, part = float(look.gradient @ step), 1.0
@@ -323,6 +344,6 @@ class ExactSchedule:
     def close(self, state: ExactState, status: str) -> Certificate | None:
         """A run that was stopped before it came to the problem itself shows the plan of the northwest corner."""
         if state.feasible is None:
-            state.feasible = northwest_corner(self.task)  # type: ignore[assignment]
-            state.objective = state.feasible.cost + 0.5 * self.reg * float(np.sum(state.feasible.mass**2))
+            plan = northwest_corner(self.task)
+            state.feasible, state.objective = plan.shown(), self._certificate(plan, 0.0).objective
         return state.certificate

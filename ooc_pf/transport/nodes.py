@@ -1,6 +1,6 @@
 """The transport problem restricted to some pairs: order of the nodes, pattern, and the interior-point method."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -55,16 +55,17 @@ def prepare(left: np.ndarray, right: np.ndarray, order: np.ndarray) -> tuple[Pat
     return pattern, Factor(parent, start, np.empty(start[-1], np.int32), np.empty(start[-1]), np.empty(len(order)))
 
 
+@dataclass
 class Order:
-    """An order of the nodes that is kept while few pairs are new."""
+    """An order of the nodes that is kept while few pairs are new; ``added`` is how many there were then."""
 
-    def __init__(self) -> None:
-        self._order, self._added = np.empty(0, np.int64), -1
+    nodes: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    added: int = 0
 
     def of(self, store: PairStore, nodes: int) -> np.ndarray:
-        if self._added < 0 or store.added - self._added > settings.SAME_ORDER * len(store):
-            self._order, self._added = minimum_degree(store.left, store.right, nodes), store.added
-        return self._order
+        if len(self.nodes) != nodes or store.added - self.added > settings.SAME_ORDER * len(store):
+            self.nodes, self.added = minimum_degree(store.left, store.right, nodes), store.added
+        return self.nodes
 
 
 def solve_restricted(

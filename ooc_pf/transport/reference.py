@@ -17,6 +17,7 @@ from . import settings
 from .crew import Crew
 from .exact import Look
 from .inputs import Task
+from .levels import levels_of
 from .plan import Transport, made_of
 from .soft import bound_soft, value_soft
 from .store import PairStore
@@ -58,7 +59,7 @@ def soft_result(task: Task, gamma: float, found: Result) -> Result:
     store = PairStore((n, m))
     store.append((key // m, key % m, task.costs.of_pairs(key // m, key % m)))
     store.p = np.array([max(found.duals[k], 0.0) for k in key.tolist()])
-    plan = Transport.of(store, 1.0 / gamma, task.a, task.b)
+    plan = Transport.of_store(task, store, 1.0 / gamma)
     worst = task.costs.search(found.x[:n], found.x[n:], 1, 0.0, Crew()).worst
     z = found.x - 0.5 * max(worst, 0.0)
     return shown(found, task, plan, value_soft(plan, gamma), bound_soft(task, gamma, z), z, max(worst, 0.0))
@@ -87,12 +88,10 @@ def exact_result(task: Task, reg: float, found: Result) -> Result:
     z = -np.array([found.duals.get(k, 0.0) for k in range(n + m)])
     matrix = np.maximum(found.x.reshape(n, m), 0.0)
     left, right = np.nonzero(matrix)
-    mass, cost = matrix[left, right], task.costs.of_pairs(left, right)
-    rests = task.a - matrix.sum(axis=1), task.b - matrix.sum(axis=0)
-    plan = Transport(left, right, mass, float(cost @ mass), *rests)
-    value = plan.cost + 0.5 * reg * float(mass @ mass)
-    bound = Look.at(task, z, reg, Crew()).value
-    return shown(found, task, plan, value, bound, z, sum(float(np.abs(rest).sum()) for rest in rests))
+    plan = Transport.of(task, left, right, matrix[left, right], task.costs.of_pairs(left, right))
+    value = plan.cost + 0.5 * reg * float(plan.mass @ plan.mass)
+    bound = Look.at(levels_of(task)[0], z, reg, Crew()).value
+    return shown(found, task, plan, value, bound, z, plan.missing)
 
 
 def shown(

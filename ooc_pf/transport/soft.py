@@ -10,6 +10,9 @@ from then on violated pairs enter it by pivots, so that the answer is exact to r
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +20,8 @@ from ..engine.certificate import Certificate
 from ..engine.monitor import Monitor
 from ..engine.problem import Pass, State, Swept, Turn
 from ..kernels.transport_nodes import Terms
+from ..storage.arrays import read_array, write_array
+from ..storage.records import require
 from . import settings
 from .costs import Found
 from .crew import Crew
@@ -55,14 +60,42 @@ class SoftPlan:
     least: float | None = None
     since: int = 0
 
+    def check(self, where: Any) -> None:
+        """Refuse a plan that no run has."""
+        require(self.stage in (ROUGH, FINE, PIVOT), where, f"plan.stage is {self.stage!r}")
+
 
 @dataclass
 class SoftPoint:
-    """Potentials, and the best lower bound so far with the potentials it came from, which violate no pair."""
+    """Potentials, the best lower bound with its potentials, which violate no pair, and the order of the nodes."""
 
     z: np.ndarray
-    lower: float = -np.inf
-    best: np.ndarray | None = None
+    lower: float
+    best: np.ndarray
+    order: Order = field(default_factory=Order)
+
+    @classmethod
+    def start(cls, task: Task, gamma: float) -> "SoftPoint":
+        """Nothing is moved."""
+        plain = np.full(sum(task.costs.shape), 0.5 * min(task.costs.least_cost, 0.0))
+        return cls(gamma * np.concatenate([task.a, task.b]), bound_soft(task, gamma, plain), plain)
+
+    def write(self, group: Path) -> None:
+        for name in ("z", "best"):
+            write_array(group, name, getattr(self, name))
+        write_array(group, "lower", np.array([self.lower]))
+        write_array(group, "order", np.append(self.order.nodes, self.order.added))
+
+    @classmethod
+    def read(cls, group: Path, task: Task) -> "SoftPoint":
+        nodes = sum(task.costs.shape)
+        z, best = (read_array(group, name, dtype=np.float64) for name in ("z", "best"))
+        lower, order = read_array(group, "lower", dtype=np.float64), read_array(group, "order", dtype=np.int64)
+        sound = len(z) == len(best) == nodes and len(lower) == 1 and np.isfinite([*z, *best, *lower]).all()
+        require(bool(sound), group, "the potentials are not what a run writes")
+        whole = len(order) == 1 or np.array_equal(np.sort(order[:-1]), np.arange(nodes))
+        require(bool(whole), group, "order is not what a run writes")
+        return cls(z, float(lower[0]), best, Order(order[:-1], int(order[-1])))
 
     def close(self) -> None:
         """Nothing is held."""
@@ -77,22 +110,16 @@ class SoftSchedule:
 
     task: Task
     gamma: float
-    tol: float
     crew: Crew
     monitor: Monitor
-    order: Order = field(default_factory=Order)
 
-    @property
+    @cached_property
     def target(self) -> np.ndarray:
         return self.gamma * np.concatenate([self.task.a, self.task.b])
 
-    @property
+    @cached_property
     def size(self) -> float:
-        return self.gamma * float(max(self.task.a.max(), self.task.b.max()))
-
-    def start(self) -> SoftPoint:
-        """Nothing is moved."""
-        return SoftPoint(self.target)
+        return float(self.target.max())
 
     # -- the steps ----------------------------------------------------------------------------------------------------
 
@@ -109,12 +136,13 @@ class SoftSchedule:
         if state.plan.stage == ROUGH and len(state.rows) and few:
             state.plan = replace(state.plan, stage=FINE)
         certificate, plan = self.certify(state, found)
-        return Pass(len(left), max(found.worst, 0.0), rows, found.looked, certificate, plan)  # type: ignore[arg-type]
+        worst = max(found.worst, 0.0)
+        return Pass(len(left), worst, rows, found.looked, certificate, plan.shown())  # type: ignore[arg-type]
 
     def certify(self, state: SoftState, found: Found) -> tuple[Certificate, Transport]:
         """The value of the plan, and of the dual where the potentials are lowered until no pair is violated."""
         task, gamma, point = self.task, self.gamma, state.point
-        plan = Transport.of(state.rows, 1.0 / gamma, task.a, task.b)
+        plan = Transport.of_store(task, state.rows, 1.0 / gamma)
         value, violation = value_soft(plan, gamma), max(found.worst, 0.0)
         z = point.z - 0.5 * violation
         bound = min(bound_soft(task, gamma, z), value)  # they may differ by rounding
@@ -132,7 +160,7 @@ class SoftSchedule:
         rough = state.plan.stage == ROUGH
         rows, tol = state.rows, settings.ROUGH if rough else settings.FINE
         terms = Terms(soft=1.0, reg=0.0, ridge=0.0, node_size=self.size, pair_size=self.size)
-        solved = solve_restricted(rows, self.target, state.point.z, terms, tol, self.order, self.crew.stop)
+        solved = solve_restricted(rows, self.target, state.point.z, terms, tol, state.point.order, self.crew.stop)
         self.crew.check()
         state.point.z, rows.p, rows.member = solved.z, solved.p, np.zeros(len(rows), np.bool_)
         visited = 0
@@ -173,7 +201,6 @@ class SoftSchedule:
     def close(self, state: SoftState, status: str) -> Certificate | None:
         """A run that was stopped before its first search shows the plan that moves nothing."""
         if state.feasible is None:
-            empty = Transport.of(PairStore(self.task.costs.shape), 1.0, self.task.a, self.task.b)
-            state.feasible = empty  # type: ignore[assignment]
-            state.objective = 0.5 * float(np.sum((self.target) ** 2)) / self.gamma
+            plan = Transport.of_store(self.task, PairStore(self.task.costs.shape), 1.0)
+            state.feasible, state.objective = plan.shown(), value_soft(plan, self.gamma)
         return state.certificate

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import BudgetError
-from ..storage.arrays import write_array
+from ..storage.arrays import read_array, write_array
+from ..storage.records import require
 from . import settings
+
+KEPT = ("left", "right", "cost", "p", "member")
 
 
 class PairStore:
@@ -68,7 +71,7 @@ class PairStore:
 
     def keep(self, kept: np.ndarray) -> int:
         """Forget all other pairs; returns how many."""
-        for name in ("left", "right", "cost", "p", "member"):
+        for name in KEPT:
             setattr(self, name, getattr(self, name)[kept])
         return int(np.sum(~kept))
 
@@ -82,5 +85,17 @@ class PairStore:
         return iter(())
 
     def write(self, group: Path) -> None:
-        for name in ("left", "right", "cost", "p", "member"):
+        for name in KEPT:
             write_array(group, name, getattr(self, name))
+        write_array(group, "added", np.array([self.added]))
+
+    def read(self, group: Path) -> None:
+        """Take up what `write` wrote; refuses anything else."""
+        for name in KEPT:
+            setattr(self, name, read_array(group, name, dtype=getattr(self, name).dtype))
+        (self.added,) = read_array(group, "added", dtype=np.int64)
+        n, m = self._shape
+        same = len({len(getattr(self, name)) for name in KEPT}) == 1
+        inside = same and (self.left >= 0).all() and (self.left < n).all() and (self.right >= n).all()
+        sound = inside and (self.right < n + m).all() and np.isfinite(self.cost).all() and (self.p >= 0.0).all()
+        require(bool(sound), group, "the pairs are not what a run writes")
