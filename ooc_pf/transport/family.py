@@ -113,7 +113,7 @@ class TransportFamily:
             return Budget()
         lists = settings.STRIPES * m * settings.BEST * 16
         fixed = settings.FIXED + (n + m) * settings.NODE_BYTES + lists
-        refuse_below(fixed + 4 * (n + m) * settings.BEST * settings.PAIR_BYTES, budget, limits.memory)
+        refuse_below(fixed + settings.LEAST_PAIRS * (n + m) * settings.PAIR_BYTES, budget, limits.memory)
         return Budget(rows=budget - fixed)
 
     # -- input --------------------------------------------------------------------------------------------------------

@@ -51,3 +51,4 @@ ROUNDS = 50  # of searches and interior-point solves, at most
 FIXED = 8 << 20  # bytes for what cannot be counted: lists, the interpreter's own
 NODE_BYTES = 400  # held for each row and column
 PAIR_BYTES = 400  # held for each remembered pair, with the fill of the equations
+LEAST_PAIRS = 6  # for each row and column; a budget for fewer is refused

@@ -317,3 +317,49 @@ def test_what_cannot_be_is_refused_by_name(changes, message):
     call = {"a": [0.5, 0.5], "b": [0.5, 0.5, 0.5], "cost": (np.zeros(2), np.arange(3.0)), "gamma": 1.0, **changes}
     with pytest.raises(pf.InputError, match=message):
         pf.quadratic_transport(call.pop("a"), call.pop("b"), call.pop("cost"), **call)
+
+
+# -- workspaces -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", BOTH)
+def test_a_run_goes_on_from_its_workspace(clouds, tmp_path, options):
+    a, b, x, y = clouds
+    path = tmp_path / "run.pf"
+    whole = pf.quadratic_transport(a, b, (x, y), **options)
+    first = pf.quadratic_transport(a, b, (x, y), workspace=path, max_iter=2, **options)
+    assert (first.status, first.n_iter) == ("iteration_limit", 2)
+    result = pf.quadratic_transport(a, b, (x, y), workspace=path, **options)
+    assert result.converged and result.n_iter == whole.n_iter
+    assert (result.plan != whole.plan).nnz == 0 and np.array_equal(result.potentials[0], whole.potentials[0])
+    assert (result.objective, result.lower_bound) == (whole.objective, whole.lower_bound)
+    assert pf.verify(path)["rows"] == result.n_active
+    again = pf.quadratic_transport(a, b, (x, y), workspace=path, **options)
+    assert again.n_iter == result.n_iter and again.row_error == result.row_error
+
+
+def test_a_workspace_of_another_problem_is_refused(clouds, tmp_path):
+    a, b, x, y = clouds
+    path = tmp_path / "run.pf"
+    pf.quadratic_transport(a, b, (x, y), gamma=10.0, workspace=path)
+    with pytest.raises(pf.WorkspaceError, match="another pair of masses and their costs"):
+        pf.quadratic_transport(a, b, (x, y + 1.0), gamma=10.0, workspace=path)
+    with pytest.raises(pf.WorkspaceError, match=r"weight: 10\.0 then, 20\.0 now"):
+        pf.quadratic_transport(a, b, (x, y), gamma=20.0, workspace=path)
+    assert pf.quadratic_transport(a, b, (x, y), gamma=20.0, workspace=path, restart=True).converged
+    cost = naive.costs(x, y)
+    pf.quadratic_transport(a, b, cost, gamma=10.0, workspace=tmp_path / "matrix.pf", max_iter=1)
+    assert pf.quadratic_transport(a, b, cost.copy(), gamma=10.0, workspace=tmp_path / "matrix.pf").converged
+    cost[3, 4] += 0.1
+    with pytest.raises(pf.WorkspaceError, match="another pair of masses and their costs"):
+        pf.quadratic_transport(a, b, cost, gamma=10.0, workspace=tmp_path / "matrix.pf")
+
+
+def test_damaged_state_is_refused(clouds, tmp_path):
+    a, b, x, y = clouds
+    path = tmp_path / "run.pf"
+    pf.quadratic_transport(a, b, (x, y), gamma=10.0, workspace=path, max_iter=2)
+    for file in path.glob("gen/*/rows/left/c/*"):
+        file.write_bytes(b"\x07" + file.read_bytes()[1:])
+    with pytest.raises(pf.WorkspaceError):
+        pf.quadratic_transport(a, b, (x, y), gamma=10.0, workspace=path)
