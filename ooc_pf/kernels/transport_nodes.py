@@ -13,6 +13,8 @@ import numpy as np
 from . import inlined, kernel
 from .factor import factorise, solve_factored
 
+ROUNDING = 1e-6  # of the tolerance: with such a gap nothing gets better any more
+
 
 class Pattern(NamedTuple):
     """How pairs fill the matrix over the nodes, whose rows and columns are permuted.
@@ -145,7 +147,8 @@ def follow_path(left, right, cost, target, z, p, s, terms, pattern, factor, tol,
     for step in range(most):
         product, worth, rest = _residuals(left, right, cost, target, z, p, s, terms, z_rest, s_rest)
         gap = product / max(worth, 1e-300)
-        if (gap <= tol and rest <= tol) or stop[0]:
+        # Residuals that are not small by then are rounding.
+        if (gap <= tol and (rest <= tol or gap <= ROUNDING * tol)) or stop[0]:
             return step, gap
         # The matrix and its factor.
         for i in range(n):

@@ -61,7 +61,7 @@ def quadratic_transport(
     tol : float
         Stop when the relative gap is at most this; for exact marginals also the part of the mass that is not where it
         should be, for soft ones the largest violation of ``f_i + h_j <= C_ij``, relative to gamma times the largest
-        mass.
+        mass, or to the largest potential if that is larger.
     method : {"nodes", "project_and_forget"}
         "nodes": pairs that searches bring, and equations over the rows and columns. "project_and_forget": the paper's
         projections on the general engine, for small problems, to compare with.

@@ -47,9 +47,9 @@ class BlockCosts:
         return cls(read, sides, shape, ends[..., 0].copy(), float(ends[..., 1].max()))
 
     @property
-    def least_cost(self) -> float:
-        """No pair costs less."""
-        return float(self.least.min())
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest cost."""
+        return float(self.least.min()), self.most
 
     def fingerprint(self) -> str:
         """Recognises the same costs later; all of them are read."""
@@ -134,7 +134,3 @@ class BlockCosts:
     def _slabs(lines: int, entries: int) -> list[slice]:
         side = max(1, settings.SLAB // max(entries, 1))
         return [slice(k, min(k + side, lines)) for k in range(0, lines, side)]
-
-    def spread(self) -> float:
-        """No two costs differ by more."""
-        return self.most - self.least_cost

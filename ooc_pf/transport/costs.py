@@ -121,7 +121,14 @@ class PointCosts:
     def sides(self) -> tuple[Side, Side]:
         return lay_out_side(self.x), lay_out_side(self.y)
 
-    least_cost = 0.0  # no pair costs less
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """No pair costs less than the first, none more than the second: the boxes of all points tell."""
+        low, high, low2, high2 = self.x.min(axis=0), self.x.max(axis=0), self.y.min(axis=0), self.y.max(axis=0)
+        near = np.maximum(np.maximum(low - high2, low2 - high), 0.0)
+        far = np.maximum(high - low2, high2 - low)
+        least, most = float(np.sum(near**2)), float(np.sum(far**2))
+        return (np.sqrt(least), np.sqrt(most)) if self.root else (least, most)
 
     def fingerprint(self) -> str:
         """Recognises the same points later."""
@@ -190,9 +197,3 @@ class PointCosts:
             balance_points(self.x, self.y[::stride].copy(), h, rows, self.root),
             balance_points(self.y, self.x[::stride].copy(), f, columns, self.root),
         )
-
-    def spread(self) -> float:
-        """No two costs differ by more."""
-        both = np.concatenate([self.x, self.y])
-        total = float(np.sum((both.max(axis=0) - both.min(axis=0)) ** 2))
-        return np.sqrt(total) if self.root else total

@@ -124,10 +124,12 @@ class ExactPoint:
     def start(cls, levels: list[Level], reg: float) -> tuple["ExactPoint", ExactPlan]:
         """The coarsest problem, with a weight at which all pairs take part."""
         fine, coarse, mass = levels[0], levels[-1], float(levels[0].a.sum())
-        least = min(fine.costs.least_cost, 0.0)
+        (least, most), nodes = coarse.costs.ends, sum(coarse.costs.shape)
+        all_least = fine.costs.ends[0]
         final = final_reg(levels, len(levels) - 1, reg)
-        first = max(final, coarse.costs.spread() * coarse.pairs / mass)
-        point = cls(np.zeros(sum(coarse.costs.shape)), least * mass, np.full(sum(fine.costs.shape), 0.5 * least))
+        first = max(final, (most - least) * coarse.pairs / mass)
+        best = np.full(sum(fine.costs.shape), 0.5 * all_least)
+        point = cls(np.full(nodes, 0.5 * least), all_least * mass, best)
         return point, ExactPlan(COARSE if len(levels) > 1 or first > reg else NEWTON, len(levels) - 1, first)
 
     def write(self, group: Path) -> None:
@@ -157,15 +159,15 @@ class SupportCount:
     """
 
     def __init__(self, most: int | None = None):
-        self.count, self._most = 0, most
+        self.count, self.most = 0, most
 
     def __len__(self) -> int:
         return self.count
 
     def put(self, count: int) -> None:
-        if self._most is not None and count > self._most:
+        if self.most is not None and count > self.most:
             raise BudgetError(
-                f"{count:,} pairs are in the support and {self._most:,} fit memory=; allow {settings.PAIR_BYTES:,} "
+                f"{count:,} pairs are in the support and {self.most:,} fit memory=; allow {settings.PAIR_BYTES:,} "
                 "bytes a pair, or use a smaller reg"
             )
         self.count = count
@@ -253,7 +255,7 @@ class ExactSchedule:
         point, plan, look = state.point, state.plan, state.point.look
         assert look is not None
         if plan.stage == INTERIOR:
-            found = solve_interior(self.task.a, self.task.b, self.task.costs, self.reg, point.z, self.crew)
+            found = solve_interior(self.task, self.reg, point.z, state.rows.most, self.crew)
             point.z, point.look = found.z, Look.at(self.levels[0], found.z, self.reg, self.crew)
             point.plan = Transport.of_store(self.task, found.store, 1.0)
             return Swept(found.steps, 0, {"reg": self.reg})

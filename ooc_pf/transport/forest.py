@@ -24,16 +24,17 @@ def support_of(p: np.ndarray, slack: np.ndarray) -> np.ndarray:
     return chosen[np.argsort(-p[chosen] / slack[chosen], kind="stable")]
 
 
-def finish(forest: Forest, stop: np.ndarray) -> tuple[bool, int]:
-    """Make multipliers positive and pairs hold; returns whether that was done, and the nodes visited.
+def finish(forest: Forest, size: float, stop: np.ndarray) -> tuple[bool, int]:
+    """Make multipliers positive and pairs hold, up to rounding of numbers of this size.
+
+    Returns whether that was done, and the nodes visited.
 
     First pairs with negative multipliers leave. What is left is optimal for itself, which pivots then keep true.
     """
     settle_trees(forest)
     while drop_negative(forest):
         settle_trees(forest)
-    limit = settings.ROUNDING * float(forest.target.max())
-    done, visited = pivot(forest, limit, settings.PIVOTS, settings.WORK * len(forest.z), stop)
+    done, visited = pivot(forest, settings.ROUNDING * size, settings.PIVOTS, settings.WORK * len(forest.z), stop)
     if done:
         settle_trees(forest)  # against the rounding of many pivots
     return done, visited

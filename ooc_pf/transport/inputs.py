@@ -34,6 +34,12 @@ class Task:
     rows: np.ndarray
     columns: np.ndarray
 
+    @property
+    def spread(self) -> float:
+        """No two costs differ by more."""
+        least, most = self.costs.ends
+        return most - least
+
 
 def read_task(a: Any, b: Any, cost: Any, metric: str) -> Task:
     """Check the input and put points in an order that keeps neighbours together."""

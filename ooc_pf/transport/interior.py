@@ -12,7 +12,7 @@ import numpy as np
 from ..kernels.transport_nodes import Terms
 from . import settings
 from .crew import Crew
-from .inputs import Costs
+from .inputs import Task
 from .nodes import Order, solve_restricted
 from .store import PairStore
 
@@ -26,10 +26,11 @@ class Interior:
     steps: int
 
 
-def solve_interior(a: np.ndarray, b: np.ndarray, costs: Costs, reg: float, z: np.ndarray, crew: Crew) -> Interior:
-    """The problem with exact marginals, from potentials that are not far."""
-    n, masses, spread = len(a), np.concatenate([a, b]), costs.spread() or 1.0
-    store, steps, target, part = PairStore(costs.shape), 0, masses, settings.SOFT_START
+def solve_interior(task: Task, reg: float, z: np.ndarray, most: int | None, crew: Crew) -> Interior:
+    """The problem with exact marginals, from potentials that are not far; ``most`` pairs fit the memory."""
+    n, costs, masses = len(task.a), task.costs, np.concatenate([task.a, task.b])
+    spread = task.spread or 1.0
+    store, steps, target, part = PairStore(costs.shape, most), 0, masses, settings.SOFT_START
     order = Order()
     limit, tol = -settings.NEAR * spread, settings.ROUGH
     terms = Terms(0.0, reg, 0.0, float(masses.max()), spread)

@@ -6,7 +6,7 @@ SAME_MASS = 1e-12  # of the mass: a smaller difference between the marginals is 
 STRIPES = 8  # parts of a search that threads share; each has its own list of the columns' best
 BLOCK = 256  # rows and columns of a block of costs that are read, where there are no chunks
 LEAST_BLOCK, LARGEST_BLOCK = 64, 1024  # of chunks taken as blocks
-ROUNDING = 4e-15  # of the largest target: a smaller violation is none
+ROUNDING = 4e-15  # of the largest target or potential: a smaller violation is none
 
 BEST = 4  # pairs taken up for every row and column
 SAME_ORDER = 0.01  # of the pairs: while fewer come or go, the order of the nodes stays
@@ -38,11 +38,10 @@ SHORT = 0.2  # a step cut to less than this part asks for stiffer equations: ...
 STIFF, STIFFER = 1e-3, 10.0  # ... so much is added to their diagonal at least, and so many times as much as before
 SOFTER = 0.3  # and after a whole step so many times as much
 
-LEAN = 2.5  # pairs a row: with fewer, the support is hardly more than a tree
-SOFT_START, SOFTEN = 1e-2, 1e-7  # how much the marginals are softened there, at first and at last
+SOFT_START, SOFTEN = 1e-2, 1e-7  # how much the interior-point method softens exact marginals, at first and at last
 IDLE = 1e-8  # a pair whose multiplier is less than this part of its slack, in their units, carries nothing
 FINEST = 1e-12  # relative gap and marginal error at the end
-NEAR = 0.01  # pairs whose excess is above minus this part of the largest cost are the first candidates there
+NEAR = 0.01  # pairs whose excess is above minus this part of the largest cost are its first candidates
 TURNS = 15  # Newton steps that do not halve the marginal error; then it is given up
 ROUNDS = 50  # of searches and interior-point solves, at most
 

@@ -77,7 +77,7 @@ class SoftPoint:
     @classmethod
     def start(cls, task: Task, gamma: float) -> "SoftPoint":
         """Nothing is moved."""
-        plain = np.full(sum(task.costs.shape), 0.5 * min(task.costs.least_cost, 0.0))
+        plain = np.full(sum(task.costs.shape), 0.5 * min(task.costs.ends[0], 0.0))
         return cls(gamma * np.concatenate([task.a, task.b]), bound_soft(task, gamma, plain), plain)
 
     def write(self, group: Path) -> None:
@@ -121,13 +121,17 @@ class SoftSchedule:
     def size(self) -> float:
         return float(self.target.max())
 
+    def scale(self, z: np.ndarray) -> float:
+        """The size of the numbers that violations are judged by."""
+        return max(self.size, float(np.abs(z).max()))
+
     # -- the steps ----------------------------------------------------------------------------------------------------
 
     def find(self, state: SoftState) -> Pass:
         """The most violated pairs, and what the search proves."""
         z, n = state.point.z, len(self.task.a)
         with self.monitor.timed("oracle"):
-            limit = settings.ROUNDING * self.size
+            limit = settings.ROUNDING * self.scale(z)
             found = self.task.costs.search(z[:n], z[n:], settings.BEST, limit, self.crew)
             fresh = state.rows.fresh(found.left, found.right)
             left, right = found.left[fresh], found.right[fresh]
@@ -149,7 +153,7 @@ class SoftSchedule:
         if bound > point.lower:
             point.lower, point.best = bound, z
         worth = 0.5 * gamma * float(task.a @ task.a + task.b @ task.b)
-        return Certificate(value, point.lower, violation, self.size, worth=worth), plan
+        return Certificate(value, point.lower, violation, self.scale(z), worth=worth), plan
 
     def sweep(self, state: SoftState, found: Pass) -> Swept:
         """Solve the restricted problem as well as the stage asks for."""
@@ -171,7 +175,7 @@ class SoftSchedule:
     def _pivot(self, state: SoftState, chosen: np.ndarray) -> tuple[bool, int]:
         """Finish on the forest of the chosen pairs; what does not end well changes nothing."""
         forest = grow_forest(state.rows, self.target, len(self.task.a), chosen)
-        done, visited = finish(forest, self.crew.stop)
+        done, visited = finish(forest, self.scale(state.point.z), self.crew.stop)
         self.crew.check()
         if done:
             state.point.z, state.rows.p, state.rows.member = forest.z, np.maximum(forest.p, 0.0), forest.member

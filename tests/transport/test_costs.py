@@ -46,6 +46,15 @@ def test_costs_of_pairs_blocks_and_searches_have_the_same_bits(rng):
             )
 
 
+def test_the_ends_of_costs_are_bounds(rng):
+    x, y = rng.random((50, 3)), rng.random((40, 3)) + np.array([2.0, 0.0, 0.5])
+    for root in (False, True):
+        points = PointCosts(x, y, root)
+        cost = points.block(slice(0, 50), slice(0, 40))
+        assert 0.0 < points.ends[0] <= cost.min() < cost.max() <= points.ends[1]
+        assert block_costs(cost).ends == (cost.min(), cost.max())
+
+
 def test_blocks_that_cannot_matter_are_not_read(rng):
     cost, read = np.add.outer(np.arange(64.0), np.arange(64.0)), []
 
@@ -54,7 +63,7 @@ def test_blocks_that_cannot_matter_are_not_read(rng):
         return cost[rows, columns]
 
     costs = BlockCosts.of(block, (16, 16), cost.shape)
-    assert len(read) == 16 and costs.spread() == 126.0 and costs.least_cost == 0.0
+    assert len(read) == 16 and costs.ends == (0.0, 126.0)
     read.clear()
     found = costs.search(np.full(64, 8.0), np.full(64, 8.0), 1, 0.0, Crew())
     assert read == [(0, 0)] and found.worst == 16.0
