@@ -153,8 +153,8 @@ def _resumable(workspace: "Workspace") -> "Family":
     if not family.resumable:
         raise WorkspaceError(
             f"{workspace.name} holds a run whose objective and constraints are Python objects; to go on with it "
-            "call project_and_forget, project_onto_sets, LinearSVM.fit or quadratic_transport again, with workspace= and "
-            "the same arguments"
+            "call project_and_forget, project_onto_sets, LinearSVM.fit or quadratic_transport again, with workspace= "
+            "and the same arguments"
         )
     return family
 

@@ -17,7 +17,7 @@ from . import settings
 from .crew import Crew
 from .exact import Look
 from .inputs import Task
-from .levels import levels_of
+from .levels import Level
 from .plan import Transport, made_of
 from .soft import bound_soft, value_soft
 from .store import PairStore
@@ -90,7 +90,7 @@ def exact_result(task: Task, reg: float, found: Result) -> Result:
     left, right = np.nonzero(matrix)
     plan = Transport.of(task, left, right, matrix[left, right], task.costs.of_pairs(left, right))
     value = plan.cost + 0.5 * reg * float(plan.mass @ plan.mass)
-    bound = Look.at(levels_of(task)[0], z, reg, Crew()).value
+    bound = Look.at(Level(task.a, task.b, task.costs), z, reg, Crew()).value
     return shown(found, task, plan, value, bound, z, plan.missing)
 
 
