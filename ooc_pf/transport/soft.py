@@ -149,9 +149,10 @@ class SoftSchedule:
         plan = Transport.of_store(task, state.rows, 1.0 / gamma)
         value, violation = value_soft(plan, gamma), max(found.worst, 0.0)
         z = point.z - 0.5 * violation
-        bound = min(bound_soft(task, gamma, z), value)  # they may differ by rounding
+        bound = bound_soft(task, gamma, z)
         if bound > point.lower:
             point.lower, point.best = bound, z
+        point.lower = min(point.lower, value)  # rounding alone can put it above
         worth = 0.5 * gamma * float(task.a @ task.a + task.b @ task.b)
         return Certificate(value, point.lower, violation, self.scale(z), worth=worth), plan
 
