@@ -167,7 +167,7 @@ class SupportCount:
     def put(self, count: int) -> None:
         if self.most is not None and count > self.most:
             raise BudgetError(
-                f"{count:,} pairs are in the support and {self.most:,} fit memory=; allow {settings.PAIR_BYTES:,} "
+                f"{count:,} pairs are in the support and {self.most:,} fit memory=; allow {settings.SUPPORT_BYTES:,} "
                 "bytes a pair, or use a smaller reg"
             )
         self.count = count

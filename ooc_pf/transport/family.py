@@ -113,7 +113,10 @@ class TransportFamily:
             return Budget()
         lists = settings.STRIPES * m * settings.BEST * 16
         fixed = settings.FIXED + (n + m) * settings.NODE_BYTES + lists
-        refuse_below(fixed + settings.LEAST_PAIRS * (n + m) * settings.PAIR_BYTES, budget, limits.memory)
+        least = settings.LEAST_PAIRS * (n + m)
+        if options["marginals"] == EXACT:
+            least = max(least, settings.COARSE**2)  # of the coarsest problem, whose pairs all take part
+        refuse_below(fixed + least * pair_bytes(options["marginals"]), budget, limits.memory)
         return Budget(rows=budget - fixed)
 
     # -- input --------------------------------------------------------------------------------------------------------
@@ -164,7 +167,7 @@ class TransportFamily:
         return x
 
     def new_store(self, program: TransportData, budget: Budget, pool: Pool) -> PairStore | SupportCount:
-        most = None if budget.rows is None else budget.rows // settings.PAIR_BYTES
+        most = None if budget.rows is None else budget.rows // pair_bytes(program.marginals)
         return PairStore(program.task.costs.shape, most) if program.marginals == SOFT else SupportCount(most)
 
     def load_rows(self, store: Any, point: Any, group: Path) -> Any:
@@ -205,6 +208,11 @@ class TransportFamily:
         claimed = claimed_now(manifest) or {"scale": 1.0, "worth": 0.0}
         check_certificate(workspace, violation=None, scale=claimed["scale"], worth=claimed["worth"])
         return {"rows": rows, "lower_bound": manifest["lower_bound"]}
+
+
+def pair_bytes(marginals: str) -> int:
+    """Bytes held for each pair."""
+    return settings.PAIR_BYTES if marginals == SOFT else settings.SUPPORT_BYTES
 
 
 TRANSPORT = TransportFamily()

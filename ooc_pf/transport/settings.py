@@ -49,5 +49,6 @@ ROUNDS = 50  # of searches and interior-point solves, at most
 
 FIXED = 8 << 20  # bytes for what cannot be counted: lists, the interpreter's own
 NODE_BYTES = 400  # held for each row and column
-PAIR_BYTES = 400  # held for each remembered pair, with the fill of the equations
-LEAST_PAIRS = 6  # for each row and column; a budget for fewer is refused
+PAIR_BYTES = 330  # for each pair that is remembered with soft marginals, with the fill of the equations
+SUPPORT_BYTES = 120  # for each pair of the support with exact ones
+LEAST_PAIRS = 12  # for each row and column; a budget for fewer is refused
