@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .problems.project_and_forget import project_and_forget
     from .problems.project_onto_sets import project_onto_sets
     from .problems.svm import LinearSVM
+    from .problems.transport import quadratic_transport
     from .workspaces import open_workspace as open
     from .workspaces import resume, solve, verify
 
@@ -52,6 +53,7 @@ __all__ = [
     "plot",
     "project_and_forget",
     "project_onto_sets",
+    "quadratic_transport",
     "random_dissimilarities",
     "report",
     "resume",
@@ -84,6 +86,7 @@ _MODULES = {
     "plot": ".commands.plot",
     "project_and_forget": ".problems.project_and_forget",
     "project_onto_sets": ".problems.project_onto_sets",
+    "quadratic_transport": ".problems.transport",
     "random_dissimilarities": ".problems.data",
     "report": ".commands.report",
     "resume": ".workspaces",

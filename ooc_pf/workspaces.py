@@ -29,6 +29,7 @@ FAMILIES: dict[str, Entry] = {
     "rows": Entry("ooc_pf.general.family:ROWS"),
     "sets": Entry("ooc_pf.general.family:SETS"),
     "svm": Entry("ooc_pf.svm.family:SVM"),
+    "transport": Entry("ooc_pf.transport.family:TRANSPORT"),
 }
 LIMITS = ("memory", "workers", "max_iter", "max_time", "callback", "progress", "client")
 
@@ -162,7 +163,8 @@ def _resumable(workspace: "Workspace") -> "Family":
     if not family.resumable:
         raise WorkspaceError(
             f"{workspace.name} holds a run whose objective and constraints are Python objects; to go on with it "
-            "call project_and_forget, project_onto_sets or LinearSVM.fit again, with workspace= and the same arguments"
+            "call project_and_forget, project_onto_sets, LinearSVM.fit or quadratic_transport again, with workspace= "
+            "and the same arguments"
         )
     return family
 

@@ -8,9 +8,13 @@ import pyarrow as pa
 from pyarrow import csv
 
 import ooc_pf as pf
+from ooc_pf.engine.limits import Limits
 from ooc_pf.problems.svm import fit_newton
 from ooc_pf.svm.inputs import read_table
 from ooc_pf.svm.program import Program
+from ooc_pf.transport.family import TransportData
+from ooc_pf.transport.inputs import read_task
+from ooc_pf.transport.solve import solve_data
 
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
@@ -108,6 +112,23 @@ def labelled_rows(rng, rows, columns, classes=2):
     return X, np.digitize(score, np.quantile(score, np.arange(1, classes) / classes))
 
 
+# -- transport --------------------------------------------------------------------------------------------------------
+
+
+def normal_masses(n):
+    """The paper's masses on a line: normal densities around -15 and 15, variance 10, and the points."""
+    x = np.linspace(-20.0, 20.0, n)
+    a, b = np.exp(-((x + 15.0) ** 2) / 20.0), np.exp(-((x - 15.0) ** 2) / 20.0)
+    return a / a.sum(), b / b.sum(), x
+
+
+def colour_cloud(rng, n, lines=8):
+    """Points of the unit cube near a few lines, as the colours of a picture are."""
+    start, end = rng.random((2, lines, 3))
+    line, part = rng.integers(0, lines, n), rng.random((n, 1))
+    return np.clip(start[line] * (1.0 - part) + end[line] * part + 0.03 * rng.normal(size=(n, 3)), 0.0, 1.0)
+
+
 # -- a problem of every kind, small enough to be run in many ways ------------------------------------------------------
 
 
@@ -132,6 +153,13 @@ def _svm(X, y):
         return fit_newton(program, tol=1e-10, seed=1, **how)
 
     return run
+
+
+def _transport(rng, n, marginals, weight):
+    """Between two clouds; with exact marginals from coarser ones."""
+    a, b, x, y = np.full(n, 1.0 / n), rng.random(n) + 0.1, colour_cloud(rng, n), colour_cloud(rng, n)
+    data = TransportData(read_task(a, b / b.sum(), (x, y), "sqeuclidean"), marginals, weight)
+    return lambda **how: solve_data(data, 1e-9, Limits(**how))
 
 
 def _cases():
@@ -168,11 +196,14 @@ def _cases():
     point = pf.objectives.quadratic(3 * rng.normal(size=8))
     yield "sets", lambda **how: pf.project_onto_sets(point, balls, tol=1e-8, **how)
     yield "svm", _svm(*labelled_rows(np.random.default_rng(16), 1500, 6, 3))
+    yield "transport", _transport(np.random.default_rng(17), 400, "soft", 100.0)
+    yield "transport-exact", _transport(np.random.default_rng(18), 400, "exact", 0.02)
 
 
 CASES = dict(_cases())
 ON_DISK = ("nearness-external", "external", "linear-external")  # laid out for disk: these need a workspace
-OWN = ("rows", "rows-entropy", "rows-stochastic", "sets", "svm")  # a workspace does not hold their functions
+# A workspace does not hold their functions, or their data.
+OWN = ("rows", "rows-entropy", "rows-stochastic", "sets", "svm", "transport", "transport-exact")
 
 
 def go_on(name, workspace, **how):

@@ -19,6 +19,7 @@ ROOMS = [
     "sets",
     "svm",
     "itml",
+    "transport",
     "problems",
     "workspaces",
     "commands",

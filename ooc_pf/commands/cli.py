@@ -99,6 +99,7 @@ def _parser() -> Parser:
     text = "write it here instead of to stdout; a name that ends in .html makes a page, any other one Markdown"
     sub.add_argument("-o", "--output", metavar="FILE", help=text)
     _add_export(add)
+    _add_transport(add)
     sub = add("example", _example, "make a small graph, solve it and explain the answer", workspace=False)
     sub.add_argument("--keep", metavar="DIR", help="keep the edge list and the workspace in this new directory")
     sub = add("completion", _completion, "print a script that completes this command in a shell", workspace=False)
@@ -168,12 +169,32 @@ def _add_export(add: AddCommand) -> None:
     sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
 
 
-def _add_limits(sub: Parser) -> None:
+def _add_transport(add: AddCommand) -> None:
+    sub = add("transport", _transport, "move masses at least cost, from files to a plan", workspace=False)
+    text = "masses: .npy, .zarr or .parquet"
+    sub.add_argument("a", metavar="A", help=text)
+    sub.add_argument("b", metavar="B", help=text)
+    sub.add_argument("target", metavar="PLAN", help="the plan: .npz (scipy.sparse), .csv or .parquet")
+    costs = sub.add_mutually_exclusive_group(required=True)
+    costs.add_argument("--points", nargs=2, metavar=("X", "Y"), help="the points of A and of B")
+    costs.add_argument("--cost", metavar="FILE", help="a matrix of costs, read by blocks")
+    sub.add_argument("--metric", choices=("sqeuclidean", "euclidean"), default="sqeuclidean")
+    weights = sub.add_mutually_exclusive_group(required=True)
+    weights.add_argument("--gamma", type=float, help="soft marginals, and how dear what is missing of them is")
+    weights.add_argument("--reg", type=float, help="exact marginals, and the weight of the regulariser")
+    sub.add_argument("--tol", type=float, default=1e-10)
+    sub.add_argument("--workspace", metavar="DIR", help="keep the run here, and go on with it when called again")
+    sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
+    _add_limits(sub, scheduler=False)
+
+
+def _add_limits(sub: Parser, *, scheduler: bool = True) -> None:
     sub.add_argument("--max-iter", type=int, help="stop after so many iterations of this call")
     sub.add_argument("--max-time", metavar="TIME", help="stop after so long, like 90s, 30min or 6h")
     sub.add_argument("--memory", metavar="SIZE", help="budget, like 500MB, 2GiB or auto")
     sub.add_argument("--workers", type=int, help="threads or processes (one a core)")
-    sub.add_argument("--scheduler", metavar="ADDRESS", help="dask scheduler whose workers see the workspace")
+    if scheduler:
+        sub.add_argument("--scheduler", metavar="ADDRESS", help="dask scheduler whose workers see the workspace")
     sub.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
@@ -347,6 +368,20 @@ def _export(args: Args) -> int:
     facts = {"file": args.target, what: done.rows, "status": done.status}
     _say(args, facts, f"wrote {done.rows} {what} to {args.target}")
     return 0
+
+
+def _transport(args: Args) -> int:
+    from .formats import format_of
+    from .transport import solve_files, write_plan
+
+    format_of(Path(args.target), None)  # refused before the work, not after it
+    names = ("metric", "gamma", "reg", "tol", "workspace", "restart", "max_iter", "max_time", "memory", "workers")
+    options = {name: getattr(args, name) for name in names}
+    options |= {"marginals": "exact" if args.gamma is None else "soft", "progress": not args.quiet}
+    result = solve_files(args.a, args.b, args.points, args.cost, **options)
+    write_plan(result, args.target)
+    _say(args, {**result.summary(), "file": args.target}, f"{result!r}\nwrote {result.plan.nnz} pairs to {args.target}")
+    return EXIT.get(result.status, FAILED)
 
 
 def _example(args: Args) -> int:

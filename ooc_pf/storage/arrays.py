@@ -16,7 +16,7 @@ import google_crc32c
 import numpy as np
 import zarr
 
-from ..errors import WorkspaceError
+from ..errors import InputError, WorkspaceError
 from .files import check_own, gone, new_file
 from .records import parse_json
 
@@ -87,6 +87,14 @@ def open_array(group: Path, name: str, dtype: Any = None) -> zarr.Array:
         return zarr.open_array(place, mode="r", zarr_format=3)
     except Exception as error:
         raise WorkspaceError(f"{place}: array missing or damaged ({type(error).__name__}: {error})") from error
+
+
+def open_foreign(place: Path) -> zarr.Array:
+    """An array that somebody else wrote, of any shape, for reading."""
+    try:
+        return zarr.open_array(place, mode="r")
+    except Exception as error:
+        raise InputError(f"{place} is not a Zarr array ({type(error).__name__}: {error})") from error
 
 
 def _checked_kind(metadata: Any, place: Path) -> str:

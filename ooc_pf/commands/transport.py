@@ -1,0 +1,57 @@
+"""Transport between masses in files."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from scipy import sparse
+
+from ..engine.result import Result
+from ..errors import InputError
+from ..problems.transport import quadratic_transport
+from ..storage.arrays import open_foreign
+from .formats import format_of
+
+ENDINGS = ".npy, .zarr or .parquet"
+
+
+def read_numbers(path: str) -> Any:
+    """What a file holds: an array that is mapped or read by chunks, or the columns of a table."""
+    ending = Path(path).suffix.lower()
+    if ending not in (".npy", ".zarr", ".parquet"):
+        raise InputError(f"cannot read numbers from {path}; name a file ending in {ENDINGS}")
+    if not Path(path).exists():
+        raise InputError(f"{path} is not there")
+    if ending == ".npy":
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    if ending == ".zarr":
+        return open_foreign(Path(path))
+    table = pa.parquet.read_table(path)
+    return np.column_stack([column.to_numpy() for column in table.columns])
+
+
+def read_masses(path: str) -> np.ndarray:
+    """A vector; of a table, its only column."""
+    found = np.asarray(read_numbers(path))
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+
+def solve_files(a: str, b: str, points: list[str] | None, cost: str | None, **options: Any) -> Result:
+    """`quadratic_transport` of what is in files."""
+    given = read_numbers(cost) if cost is not None else tuple(np.asarray(read_numbers(path)) for path in points or ())
+    return quadratic_transport(read_masses(a), read_masses(b), given, **options)
+
+
+def write_plan(result: Result, target: str) -> None:
+    """The plan as columns row, column and mass, or as a scipy.sparse matrix."""
+    kind = format_of(Path(target), None)
+    if kind == "npz":
+        sparse.save_npz(target, result.plan)
+        return
+    plan = result.plan.tocoo()
+    table = pa.table({"row": plan.row, "column": plan.col, "mass": plan.data})
+    write = pa.csv.write_csv if kind == "csv" else pa.parquet.write_table
+    write(table, target)

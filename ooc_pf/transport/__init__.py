@@ -1,0 +1,1 @@
+"""Quadratically regularised transport: rows are pairs of points."""
