@@ -233,6 +233,9 @@ EXAMPLES = {
         ooc-pf solve links.pf --tol 1e-6 --max-time 6h    Ctrl-C whenever you like
         ooc-pf resume links.pf                            goes on where it stopped
         ooc-pf report links.pf -o report.html             the run as a page with curves""",
+    "transport": """
+        ooc-pf transport a.npy b.npy plan.npz --points x.npy y.npy --gamma 1000
+        ooc-pf transport a.parquet b.parquet plan.csv --cost cost.zarr --reg 0.1""",
     "convert": """
         ooc-pf convert links.txt links.pf
         ooc-pf convert votes.csv votes.pf --kind signed --columns from,to,vote
@@ -240,7 +243,7 @@ EXAMPLES = {
     "solve": """
         ooc-pf solve links.pf --tol 1e-6
         ooc-pf solve links.pf --memory 8GB --max-time 6h
-        ooc-pf solve votes.pf --problem clustering --gamma 1
+        ooc-pf solve votes.pf --problem clustering --ratio 1.01
         ooc-pf solve friends.pf --problem clustering --base -0.1""",
     "resume": """
         ooc-pf resume links.pf

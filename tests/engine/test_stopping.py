@@ -43,7 +43,7 @@ def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatc
             threading.Timer(0.3, os.kill, (os.getpid(), number)).start()
 
         monkeypatch.setattr(NumbaOracle, "lay_out", signal_soon)
-    result = pf.correlation_clustering(slow_graph, workspace=tmp_path / "run.pf", workers=1, **limits)
+    result = pf.correlation_clustering(slow_graph, gamma=1.0, workspace=tmp_path / "run.pf", workers=1, **limits)
     assert result.status == ("time_limit" if way == "max_time" else "interrupted")
     assert result.n_iter == 0
     assert searched == [None]  # the only block was begun and not searched to its end
