@@ -45,7 +45,7 @@ CASES = {
         None,
         lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), base=-0.1 * unit, gamma=1.0, tol=1e-4),
     ),
-    "linear": (None, lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), gamma=None, tol=1e-5)),
+    "linear": (None, lambda unit: pf.correlation_clustering((U, V, SIGNED * unit), gamma=None, tol=1e-4)),
     "rows": (
         lambda unit: rows(quadratic(CENTER * unit), (A, B * unit), tol=1e-9),
         lambda unit: rows(quadratic(CENTER, np.full(8, unit)), (A, B), tol=1e-9),

@@ -386,6 +386,11 @@ class CycleSchedule:
     def close(self, state: CycleState, status: str) -> Certificate | None:
         """Look once more if there is time, so that there is a good feasible point; or take a plain one."""
         certificate = state.certificate
+        if status == "converged":
+            return certificate
+        if status == RATIO_REACHED:
+            # What is shown then depends on the multipliers and clusters alone, not on where the run was stopped before.
+            state.feasible = None
         if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
             with contextlib.suppress(SearchStopped, BudgetError), self.monitor.at_most(numbers.CLOSING_SECONDS):
                 seen = self.find(replace(state, point=replace(state.point), plan=CyclePlan(CERTIFY)))

@@ -42,6 +42,7 @@ NO_REPULSION = (
     "weight of pairs that are not listed, to find denser clusters"
 )
 RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio")
+MOST_UNLISTED = 1 << 20  # pairs inside clusters that a feasible point of a complete graph may have
 WHOLE = 1e-9  # relative: how far a multiple may be off by rounding
 
 
@@ -240,7 +241,7 @@ class ClusterRounder:
         if self.base:
             size = np.unique(labels, return_counts=True)[1].astype(np.int64)
             unlisted = int((size * (size - 1) // 2).sum()) - int(np.count_nonzero(together))
-            if unlisted > len(f):
+            if unlisted > max(MOST_UNLISTED, len(f)):
                 return None
             f = np.concatenate((f, np.ones(unlisted)))
         return Vector.of(f)

@@ -28,7 +28,7 @@ def faults():
     return module
 
 
-@pytest.mark.parametrize("every", [250, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [1000, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_write_may_fail(faults, tmp_path, every):
     facts = faults.write_campaign(tmp_path, every, 0)
     assert facts["writes"] > 200

@@ -132,7 +132,7 @@ def test_conjugate_gradients_solve_newtons_equations(rng):
     x, steps, done = conjugate_gradients(left, right, diagonal, rhs, 1e-12, 500)
     assert done and 0 < steps < 500
     assert np.allclose(matrix @ x, rhs, atol=1e-9)
-    assert conjugate_gradients(left, right, diagonal, rhs, 1e-12, 2)[2] is False
+    assert not conjugate_gradients(left, right, diagonal, rhs, 1e-12, 2)[2]
 
 
 @pytest.mark.parametrize("soft, reg", [(1.0, 0.0), (0.5, 0.3), (1e-4, 2.0)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_kernels_do_the_same_without_a_compiler():
     here = Path(__file__).parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not long and not slow", str(here)]

@@ -60,8 +60,8 @@ def signed(rng):
 
 @pytest.mark.long
 def test_igraph_engine_agrees(signed):
-    numba = pf.correlation_clustering(signed, tol=1e-6)
-    igraph = pf.correlation_clustering(signed, tol=1e-6, oracle="igraph", workers=2)
+    numba = pf.correlation_clustering(signed, gamma=1.0, tol=1e-6)
+    igraph = pf.correlation_clustering(signed, gamma=1.0, tol=1e-6, oracle="igraph", workers=2)
     assert igraph.objective == pytest.approx(numba.objective, rel=1e-5)
     assert igraph.x == pytest.approx(numba.x, abs=1e-2)
 
@@ -115,13 +115,13 @@ def test_an_interrupted_run_has_bounds_and_the_clusters_known(signed, tmp_path):
         if record["iteration"] == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = pf.correlation_clustering(signed, tol=1e-6, workspace=tmp_path / "run.pf", callback=interrupt)
+    result = pf.correlation_clustering(signed, gamma=1.0, tol=1e-6, workspace=tmp_path / "run.pf", callback=interrupt)
     assert result.status == "interrupted"
     assert result.cost == result.history[-1]["cost"]
     assert result.lp_lower_bound > 0
     assert np.all((result.x >= 0) & (result.x <= 1))
     assert pf.export(tmp_path / "run.pf", tmp_path / "c.csv", clusters=True)
-    assert_same_bits(pf.resume(tmp_path / "run.pf"), pf.correlation_clustering(signed, tol=1e-6))
+    assert_same_bits(pf.resume(tmp_path / "run.pf"), pf.correlation_clustering(signed, gamma=1.0, tol=1e-6))
 
 
 @pytest.mark.long
@@ -130,11 +130,11 @@ def test_a_run_killed_before_its_answer_says_so_and_makes_it_later(signed, tmp_p
     with monkeypatch.context() as patch:
         patch.setattr("ooc_pf.engine.place._commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
         with pytest.raises(RuntimeError, match="killed"):
-            pf.correlation_clustering(signed, tol=1e-6, workspace=path)
+            pf.correlation_clustering(signed, gamma=1.0, tol=1e-6, workspace=path)
     with pytest.raises(pf.WorkspaceError, match="no answer yet"):
         pf.open(path)
     with pytest.raises(pf.WorkspaceError, match="no answer yet"):
         pf.export(path, tmp_path / "a.csv")
     result = pf.resume(path)
     assert result.converged
-    assert np.array_equal(result.labels, pf.correlation_clustering(signed, tol=1e-6).labels)
+    assert np.array_equal(result.labels, pf.correlation_clustering(signed, gamma=1.0, tol=1e-6).labels)
