@@ -36,6 +36,7 @@ def run(
         try:
             record = iterate(problem, state, bound, tol, monitor)
         except SearchStopped:
+            state.whole = False
             return monitor.stop_reason or "interrupted"
         bound = record["lower_bound"]
         with monitor.timed("disk"):

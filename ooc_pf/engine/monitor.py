@@ -1,6 +1,7 @@
 """Watching a run: progress, time spent, and requests to stop."""
 
 import contextlib
+import math
 import signal
 import sys
 import threading
@@ -61,6 +62,11 @@ class Monitor:
         if self._deadline is not None and (self.stop[0] or time.monotonic() >= self._deadline):
             return "time_limit"
         return "callback" if self._asked else None
+
+    @property
+    def time_left(self) -> float:
+        """Seconds until the run should stop; infinite without a limit."""
+        return math.inf if self._deadline is None else self._deadline - time.monotonic()
 
     @contextlib.contextmanager
     def signals(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Where the state of a run lives: in memory, or in a workspace from which it can be resumed."""
 
 import math
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from .certificate import Certificate, relative_gap
 from .family import Data, Family, Given, Options, Session, stored_certificate
 from .problem import FeasiblePoint, Problem, State
 from .result import Result
+
+WORTH = 20.0  # a commit is made when the time since the last one is this many times what that one took
 
 AnyState = State[Any, Any, Any]
 AnyProblem = Problem[Any, Any, Any]
@@ -51,7 +54,7 @@ class Memory:
         if self.family.finish is not None:
             made = self.family.finish(self.data, state, self.options, status)
         x, bound = made.pop("x"), problem.bound(state)
-        if state.history and not self.session.monitor.stop[0]:  # else perhaps in the middle of an iteration
+        if state.history and state.whole:
             bound = state.history[-1]["lower_bound"]
         violation = certificate.violation if certificate else math.inf
         return Result(
@@ -86,6 +89,8 @@ class OnDisk:
         self.data = family.open(self.workspace, given, options, session.pool)
         self._fresh = False  # whether the first generation is still to be written
         self._written: FeasiblePoint | None = None  # the feasible point that the workspace has
+        self._waiting: list[dict[str, Any]] = []  # records of iterations that are not committed yet
+        self._stage, self._committed, self._cost = "", 0.0, 0.0  # of the last commit: stage, when, seconds it took
 
     def prepare(self) -> Any:
         """The program: loaded, or written down on the first solve. Refuses a workspace that holds another run."""
@@ -160,11 +165,22 @@ class OnDisk:
         state.point.close()
 
     def commit(self, state: AnyState, record: dict[str, Any], status: str) -> None:
-        """Make an iteration last. What did not change is not written again."""
-        point = state.feasible
+        """Make an iteration last, or wait with it until that costs little against what would be lost.
+
+        At the end of a stage it is not waited.
+        """
+        self._waiting.append(record)
+        ends = status != "running" or state.plan.stage != self._stage
+        worth = WORTH * self._cost
+        if ends or time.monotonic() - self._committed >= worth or self.session.monitor.time_left <= worth:
+            self._commit(state, status)
+
+    def _commit(self, state: AnyState, status: str) -> None:
+        """Make the iterations last that wait for it. What did not change is not written again."""
+        began, record, point = time.monotonic(), self._waiting[-1], state.feasible
         fresh = None if point is self._written else point
         self.workspace.commit(
-            record,
+            self._waiting,
             write_generation=(lambda group: self.family.write(group, state)) if state.moved else None,
             write_feasible=None if fresh is None else lambda group: write_vector(group, "x", fresh),
             status=status,
@@ -177,16 +193,22 @@ class OnDisk:
             lower_bound=record["lower_bound"],
             n_active=len(state.rows),
         )
-        self._written, state.moved = point, False
+        self._written, state.moved, self._waiting = point, False, []
+        self._stage, self._committed = state.plan.stage, time.monotonic()
+        self._cost = self._committed - began
 
     def conclude(self, program: Any, problem: AnyProblem, state: AnyState, status: str) -> Result:
         """Commit how the run ended, and what its problem makes of the point; returns what there is to show."""
         workspace = self.workspace
+        if not state.whole:
+            self._waiting = []
+        elif self._waiting:
+            self._commit(state, "running")
         if status == "converged":
             if workspace.manifest["status"] != status:  # a looser tolerance, met without another iteration
                 workspace.commit(status=status, closing=None)
         else:
-            if self.session.monitor.stop[0]:  # perhaps in the middle of an iteration
+            if not state.whole:
                 state = self.load(program, problem)
             self._commit_stop(problem, state, status)
         if self.family.finish is not None and not workspace.answer:

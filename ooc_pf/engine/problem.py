@@ -62,6 +62,8 @@ class State(Generic[Point, StoreT, PlanT]):
         Of the last complete pass.
     moved : bool
         Whether point or rows changed since they were last committed.
+    whole : bool
+        Whether this is the state after an iteration, and not one that was stopped in the middle.
     history : list of dict
         One record an iteration.
     """
@@ -75,6 +77,7 @@ class State(Generic[Point, StoreT, PlanT]):
     objective: float = np.inf
     certificate: Certificate | None = None
     moved: bool = False
+    whole: bool = True
     history: list[dict[str, Any]] = field(default_factory=list)
 
 

@@ -18,7 +18,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +265,7 @@ class Workspace:
 
     def commit(
         self,
-        record: dict[str, Any] | None = None,
+        records: Sequence[dict[str, Any]] = (),
         *,
         write_generation: Callable[[Path], None] | None = None,
         write_feasible: Callable[[Path], None] | None = None,
@@ -276,7 +276,7 @@ class Workspace:
         """Write what is new beside the old, then make it the truth in one step.
 
         ``write_generation`` fills the directory of the next generation, ``write_feasible`` that of a new best feasible
-        point, ``write_answer`` that of what the problem made of it; ``record`` is a line of history; ``changes`` are
+        point, ``write_answer`` that of what the problem made of it; ``records`` are lines of history; ``changes`` are
         entries of the manifest. ``new_graph`` says that the graph was written.
         """
         self.check_place()
@@ -291,7 +291,7 @@ class Workspace:
                 changes[entry] = self.manifest[entry] + 1
                 digests[self._name_of(fresh)] = digest_group(fresh)
         changes["digests"] = {"generation": {**self.manifest, **changes}["generation"], "groups": digests}
-        self._publish(record, **changes)
+        self._publish(records, **changes)
         for entry in NUMBERED:
             self._drop_stale(entry)
         if self._mirror is not None:
@@ -351,10 +351,10 @@ class Workspace:
                 with contextlib.suppress(OSError):
                     remove(stale)
 
-    def _publish(self, record: dict[str, Any] | None, **changes: Any) -> None:
+    def _publish(self, records: Sequence[dict[str, Any]], **changes: Any) -> None:
         self.check_place()
-        if record is not None:
-            changes["history_bytes"] = self._append_history(record)
+        if records:
+            changes["history_bytes"] = self._append_history(records)
         manifest = sealed({**self.manifest, **changes}, self._history_bytes(changes))
         try:
             text = json.dumps(manifest, indent=1, allow_nan=False)
@@ -377,7 +377,7 @@ class Workspace:
         seal = self.manifest.get("seal")
         return seal is None or sealed(self.manifest, self._history_bytes())["seal"] == seal
 
-    def _append_history(self, record: dict[str, Any]) -> int:
+    def _append_history(self, records: Sequence[dict[str, Any]]) -> int:
         # Lines past history_bytes were written by a run that died before its commit: cut them off.
         is_new = not check_own(self.path / HISTORY, directory=False)
         if not is_new and os.stat(self.path / HISTORY).st_nlink > 1:
@@ -386,7 +386,7 @@ class Workspace:
         with open_to_append(self.path / HISTORY) as file:
             file.truncate(min(self.manifest["history_bytes"], file.seek(0, os.SEEK_END)))
             file.seek(0, os.SEEK_END)
-            file.write(json.dumps(record).encode() + b"\n")
+            file.write(b"".join(json.dumps(record).encode() + b"\n" for record in records))
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()

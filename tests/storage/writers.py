@@ -35,7 +35,7 @@ def commit(place, who, feasible=False):
     iteration = place.manifest["iteration"] + 1
     record = {**place.history()[-1], "iteration": iteration, "writer": who}
     more = {"write_feasible": copy(place.feasible)} if feasible else {}
-    place.commit(record, write_generation=copy(place.generation), iteration=iteration, writer=who, **more)
+    place.commit([record], write_generation=copy(place.generation), iteration=iteration, writer=who, **more)
 
 
 def assert_whole(url, who):
