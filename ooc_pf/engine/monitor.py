@@ -23,7 +23,7 @@ class Monitor:
     progress : bool
         Show a line for each iteration, and a bar during long passes.
     callback : callable or None
-        Called with the record of each committed iteration; a true answer ends the run.
+        Called with the record of each iteration; a true answer ends the run.
     max_time : float or None
         Seconds after which the run stops.
     stream : file or None
@@ -188,7 +188,7 @@ class Monitor:
             self._stream.write("\r\x1b[K")
 
     def iteration(self, record: dict[str, Any]) -> None:
-        """Show a committed iteration and pass its record to the callback."""
+        """Show an iteration and pass its record to the callback."""
         self.note(f"{time.monotonic() - self._began:8.1f}s  {describe_iteration(record)}")
         if self._callback is not None and self._callback(record):
             self._asked = True

@@ -167,12 +167,13 @@ class OnDisk:
     def commit(self, state: AnyState, record: dict[str, Any], status: str) -> None:
         """Make an iteration last, or wait with it until that costs little against what would be lost.
 
-        At the end of a stage it is not waited.
+        At the end of a stage it is not waited, and where other processes read the point from the workspace.
         """
         self._waiting.append(record)
         ends = status != "running" or state.plan.stage != self._stage
-        worth = WORTH * self._cost
-        if ends or time.monotonic() - self._committed >= worth or self.session.monitor.time_left <= worth:
+        shared = self.session.client is not None or self.family.processes(self.options)
+        spent, worth = time.monotonic() - self._committed, WORTH * self._cost
+        if ends or shared or spent >= worth or self.session.monitor.time_left <= worth:
             self._commit(state, status)
 
     def _commit(self, state: AnyState, status: str) -> None:

@@ -1,5 +1,7 @@
 """Commits that wait: what they cost is little against the run, and what is lost is little too."""
 
+import itertools
+
 import pytest
 
 import ooc_pf as pf
@@ -28,7 +30,7 @@ def committed(path, graph, **limits):
 
 def test_the_end_of_a_stage_is_committed_and_little_else(small, tmp_path, rarely):
     written, stage = committed(tmp_path / "run.pf", small)
-    changes = sum(a != b for a, b in zip(stage, stage[1:], strict=False))
+    changes = sum(a != b for a, b in itertools.pairwise(stage))
     assert len(set(written)) <= changes + 3 < len(written)
 
 
@@ -64,6 +66,13 @@ def test_a_run_that_dies_goes_on_from_its_last_commit(small, tmp_path, rarely):
     pf.verify(path)
     alone = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "alone.pf")
     assert_same_run(alone, pf.resume(path))
+
+
+def test_processes_that_read_the_point_find_the_present_one(small, tmp_path, monkeypatch):
+    often = pf.metric_nearness(small, tol=1e-6, oracle="igraph", workers=1, workspace=tmp_path / "often.pf")
+    monkeypatch.setattr("ooc_pf.engine.place.WORTH", 1e9)
+    seldom = pf.metric_nearness(small, tol=1e-6, oracle="igraph", workers=1, workspace=tmp_path / "seldom.pf")
+    assert_same_run(often, seldom)
 
 
 def test_with_little_time_left_every_iteration_is_committed(small, tmp_path, rarely):
