@@ -78,8 +78,8 @@ class CyclePass(Pass):
 class Rounder(Protocol):
     """Makes clusters of a point on the way."""
 
-    def improve(self, point: CyclePoint) -> np.ndarray:
-        """Clusters at least as good as those that the point has: int32[nodes]."""
+    def improve(self, point: CyclePoint, iteration: int) -> np.ndarray:
+        """Clusters at least as good as those that the point has, int32[nodes]; other ones in other iterations."""
         ...
 
     def cost(self, point: CyclePoint) -> float:
@@ -305,13 +305,14 @@ class CycleSchedule:
             return {}
         if self._is_time_to_round(state):
             with self.monitor.timed("round"):
-                state.point.labels = self.rounder.improve(state.point)
+                state.point.labels = self.rounder.improve(state.point, state.iteration)
             state.moved = True
         return self._standing(state)
 
     def _is_time_to_round(self, state: CycleState) -> bool:
         """Clusters are made anew each time the run has grown enough, so that they cost a small part of it."""
-        return state.iteration + 1 >= numbers.ROUND_AGAIN * state.plan.rounded
+        last = state.plan.rounded
+        return not last or state.iteration + 1 >= max(numbers.ROUND_AGAIN * last, last + numbers.ROUND_LATER)
 
     def _standing(self, state: CycleState) -> dict[str, float]:
         """Cost of the best clusters, what any must cost, and the ratio of the two."""

@@ -196,7 +196,7 @@ REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched 
 DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
 DEALT = 64  # sources are dealt out round-robin in this many hands
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
-ROUND_AGAIN = 2.5  # clusters are made again when the run has this many times the iterations of the last time
+ROUND_AGAIN, ROUND_LATER = 1.4, 8  # clusters are made again after this many times the iterations, and so many more
 PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program, unless its settings say otherwise
 MOST_PLANES = 60  # tangents tried for the best scaling of the multipliers
 

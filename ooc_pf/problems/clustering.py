@@ -212,7 +212,7 @@ class ClusterRounder:
     base: float | None
     seed: int
 
-    def improve(self, point: CyclePoint) -> np.ndarray:
+    def improve(self, point: CyclePoint, iteration: int) -> np.ndarray:
         edges = point.program.edges
         assert edges is not None
         x = np.concatenate([np.empty(0), *_fractions(edges, point.y)])
@@ -223,7 +223,7 @@ class ClusterRounder:
             x,
             edges.nodes,
             base=self.base,
-            seed=self.seed,
+            seed=(self.seed, iteration),
             reduced=_reduced(edges, point),
             known=point.labels,
         )
@@ -336,11 +336,8 @@ def _clusters(edges: Edges, iterate: CyclePoint, x: Vector, options: Options, st
     if options["external"]:
         return None if status == "interrupted" else round_in_passes(edges.u, edges.v, edges.value, x, edges.nodes)[0]
     if status in ("interrupted", "time_limit"):
-        return (
-            iterate.labels
-            if iterate.labels is not None
-            else ClusterRounder(options["base"], options["seed"]).improve(iterate)
-        )
+        known = iterate.labels
+        return ClusterRounder(options["base"], options["seed"]).improve(iterate, 0) if known is None else known
     u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
     return round_clusters(
         u,

@@ -122,7 +122,7 @@ def round_quickly(
     nodes: int,
     *,
     base: float | None = None,
-    seed: int = 0,
+    seed: int | tuple[int, ...] = 0,
     reduced: Any = None,
     known: np.ndarray | None = None,
 ) -> np.ndarray:
