@@ -21,8 +21,7 @@ def _ctrl_c_works():
 
 @pytest.fixture(autouse=True)
 def _every_iteration_is_committed(monkeypatch):
-    """What is lost when a run is stopped does then not depend on the clock."""
-    monkeypatch.setattr("ooc_pf.engine.place.WORTH", 0.0)
+    Settings(monkeypatch).every_commit_at_once()
 
 
 @pytest.fixture

@@ -116,6 +116,7 @@ def run_and_die(name, path):
 
     with changed_settings() as settings:
         make_small(settings)
+        settings.every_commit_at_once()
         CASES[name](workspace=path, workers=2, callback=kill_soon)
         time.sleep(60)
 
