@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from ..engine.family import Given, Options, Session, Size
-from ..engine.limits import Limits, check_seed, check_tol
-from ..engine.problem import FeasiblePoint, Problem
+from ..engine.handed import HandedData, HandedFamily
+from ..engine.problem import Problem
 from ..engine.rows import RowBlock
 from ..engine.store import ConstraintStore, read_blocks
 from ..engine.sweeps import Iterate
 from ..errors import InputError
 from ..objectives import Objective
 from ..storage.arrays import open_array
-from ..storage.memory import Budget, parse_memory, refuse_below
+from ..storage.memory import Budget
 from ..storage.records import check_fields, read_record, require
-from ..storage.vectors import Pool, Vector, check_vector, flat, read_vector, write_vector
-from ..storage.workspace import Workspace, building, create_manifest
+from ..storage.vectors import Pool, Vector, check_vector, read_vector, write_vector
+from ..storage.workspace import Workspace
 from . import settings
 from .check import verify_general
 from .program import RowProgram
@@ -32,7 +32,7 @@ from .stored import write_objective
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(HandedData):
     """A problem of general rows or sets.
 
     Attributes
@@ -65,25 +65,16 @@ class Request:
     def fingerprint(self) -> str:
         return self.program.objective.fingerprint
 
-    def restore(self, point: FeasiblePoint) -> np.ndarray:
-        return flat(point)
-
-    def notes(self) -> dict[str, Any]:
-        return {}
-
 
 @dataclass(frozen=True)
-class GeneralFamily:
+class GeneralFamily(HandedFamily):
     """Rows or sets."""
 
     name: str
 
     fields: dict[str, Any] = field(default_factory=dict)
-    engine = None
-    finish = None
-    free = ("tol",)  # the state is as good for one tolerance as for another
-    resumable = False
     noun = "objective"
+    alone = "general rows and sets work"
 
     @property
     def kind(self) -> str:
@@ -95,64 +86,23 @@ class GeneralFamily:
 
     # -- what is asked for --------------------------------------------------------------------------------------------
 
-    def check(self, options: Options, limits: Limits) -> Options:
-        if limits.client is not None:
-            raise InputError("client= is for searches over cycles; general rows and sets work on one machine")
-        check_tol(options["tol"])
-        check_seed(options["seed"])
-        return {**options, "tol": float(options["tol"]), "seed": int(options["seed"])}
-
     def check_held(self, workspace: Workspace) -> None:
         kinds = {"tol": float, "seed": object}
         check_fields(workspace.manifest["problem"]["options"], kinds, workspace.record, "problem.options.")
 
-    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
-        return options
-
-    def needs_disk(self, options: Options) -> bool:
-        return False
-
-    def processes(self, options: Options) -> bool:
-        return False
-
-    def budget(self, given: Given, size: Size, options: Options, limits: Limits, workers: int, *, disk: bool) -> Budget:
-        if isinstance(limits.memory, Budget):
-            return limits.memory
-        budget = parse_memory(limits.memory)
-        if budget is None:
-            return Budget()
+    def needs(self, given: Given, size: Size, options: Options) -> tuple[int, int]:
         matrix = given.source.program.objective.matrix
         fixed = settings.PER_VARIABLE * size.edges + settings.SCAN + (0 if matrix is None else 2 * matrix.nbytes)
-        refuse_below(fixed + settings.LEAST_ROWS, budget, limits.memory)
-        return Budget(rows=budget - fixed)
+        return fixed, settings.LEAST_ROWS
 
-    # -- input --------------------------------------------------------------------------------------------------------
-
-    def read(self, given: Given) -> Request:
-        return given.source
-
-    def create(self, path: Any, data: Request) -> None:
-        with building(path) as directory:
-            source = {"file": None, "digest": data.fingerprint}
-            create_manifest(directory, kind=self.kind, nodes=0, edges=data.size.edges, source=source)
-
-    def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> Request:
-        return given.source
+    # -- a run --------------------------------------------------------------------------------------------------------
 
     def marks(self, data: Request, options: Options) -> Options:
         return {"rows": None if data.mark is None else data.mark()}
 
-    # -- a run --------------------------------------------------------------------------------------------------------
-
-    def build(self, data: Request, options: Options, session: Session) -> Request:
-        return data
-
     def lay_out(self, data: Request, options: Options, session: Session) -> Request:
         assert session.workspace is not None
         write_objective(session.workspace.graph, data.program.objective)
-        return data
-
-    def load(self, data: Request, options: Options, session: Session) -> Request:
         return data
 
     def start(self, request: Request, options: Options, pool: Pool) -> tuple[Iterate, RowPlan]:
@@ -197,9 +147,6 @@ class GeneralFamily:
         return request.make(session)
 
     # -- the answer ---------------------------------------------------------------------------------------------------
-
-    def measured(self, violation: float) -> dict[str, Any]:
-        return {}
 
     def blocks(self, workspace: Workspace) -> Iterator[RowBlock]:
         group = workspace.generation

@@ -6,14 +6,11 @@ There the divergence from the prior has the identity as its Hessian, and the los
 with a loss, n the unit vector along R'v. So numbers stay of the size of the weights, however ill-conditioned A is.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from ..errors import SearchStopped
 from . import settings
 from .pairs import Crew, ListedPairs, Source, Sums, squared_norms
 
@@ -89,7 +86,7 @@ class Bound:
         conjugate = self.conjugate + low * rise
         value = log_determinant(cholesky(mixed, lower=True)) - log_determinant(place.root) - conjugate
         if value > self.value:
-            self.matrix, self.conjugate, self.value = mixed, conjugate, value
+            self.matrix, self.conjugate, self.value = mixed, conjugate, float(value)
 
 
 @dataclass
@@ -133,7 +130,7 @@ class Curvature:
     def _solve(self, place: Place, right: np.ndarray) -> np.ndarray:
         """The inverse of the sample's Hessian times ``right``, by preconditioned conjugate gradients.
 
-        Far from the optimum R'MR exceeds the identity, and along a `Bend` takes its place in the Hessian.
+        Far from the optimum R'MR exceeds the identity, and along a `Path` that bends takes its place in the Hessian.
         """
         values, vectors = np.linalg.eigh(place.dual)
         values = np.maximum(values, 1.0)
@@ -178,19 +175,32 @@ def _seen_from(step: np.ndarray, change: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Bend:
-    """The path of positive definite matrices that starts at the identity in a given direction.
+class Path:
+    """A path of positive definite matrices that starts at the identity in a given direction.
 
-    An eigenvalue x of the direction becomes 1 + tx where it grows, and 1 / (1 - tx) where it falls: the inverse is
-    straight there. A Newton step on a single similar pair, however far away, then ends at its minimum.
+    An eigenvalue x of the direction becomes 1 + tx: the path is straight, and the objective convex along it. Where tx
+    falls below ``-straight`` it goes on, without a kink, as 1 / (c - k tx): the inverse is straight there. So a step
+    may be as long as it wants, as one on a single similar pair that is far away does. But such a path has a curvature
+    of its own, R'MR times x^2, which is large where weights are.
     """
 
     values: np.ndarray
     vectors: np.ndarray
+    straight: float = 1.0
 
     @classmethod
-    def of(cls, direction: np.ndarray) -> "Bend":
-        return cls(*np.linalg.eigh(direction))
+    def of(cls, direction: np.ndarray) -> "Path":
+        """Straight if all of it is positive definite."""
+        values, vectors = np.linalg.eigh(direction)
+        return cls(values, vectors, 1.0 if -values[0] <= settings.FALL else settings.STRAIGHT)
+
+    @property
+    def bends(self) -> bool:
+        return self.straight < 1.0
+
+    def straightened(self) -> tuple["Path", float]:
+        """The straight path, and how far it goes."""
+        return Path(self.values, self.vectors), settings.FALL / -self.values[0]
 
     def at(self, part: float) -> np.ndarray:
         return self._matrix(self._bent(part))
@@ -202,11 +212,20 @@ class Bend:
 
     def _bent(self, part: float) -> np.ndarray:
         x = part * self.values
-        return np.where(x > 0.0, 1.0 + x, 1.0 / (1.0 + abs(x)))
+        return 1.0 + x if not self.bends else np.where(x > -self.straight, 1.0 + x, 1.0 / self._inverse(x))
 
     def velocity(self, part: float) -> np.ndarray:
         x = part * self.values
-        return self._matrix(self.values * np.where(x > 0.0, 1.0, 1.0 / (1.0 + abs(x)) ** 2))
+        bent = self._slope / self._inverse(x) ** 2 if self.bends else 1.0
+        return self._matrix(self.values * np.where(x > -self.straight, 1.0, bent))
+
+    @property
+    def _slope(self) -> float:
+        """Of the inverse where it begins to be straight, but for the sign."""
+        return 1.0 / (1.0 - self.straight) ** 2
+
+    def _inverse(self, x: np.ndarray) -> np.ndarray:
+        return 1.0 / (1.0 - self.straight) + self._slope * (np.abs(x) - self.straight)
 
     def _matrix(self, values: np.ndarray) -> np.ndarray:
         return (self.vectors * values) @ self.vectors.T
@@ -214,21 +233,18 @@ class Bend:
 
 @dataclass
 class Solved:
-    """Where the steps ended.
+    """Where the steps stand.
 
     Attributes
     ----------
     place : Place
     bound : Bound
-    status : str
-        "converged", "iteration_limit", "stalled", or why the run was stopped.
     looks, steps : int
         Looks at all pairs, and steps made.
     """
 
     place: Place
     bound: Bound
-    status: str = "running"
     looks: int = 1
     steps: int = 0
 
@@ -239,86 +255,49 @@ class Solved:
         return excess / max(self.bound.value, settings.LEAST_VALUE * len(self.place.root))
 
 
-def minimise(
-    source: Source,
-    sample: ListedPairs,
-    root: np.ndarray,
-    crew: Crew,
-    *,
-    tol: float,
-    max_iter: float,
-    watch: Callable[[Solved], str | None] = lambda solved: None,
-    stop_reason: Callable[[], str | None] = lambda: None,
-) -> Solved:
-    """Step until the relative gap is at most ``tol``; ``watch`` sees each step, and may name a reason to stop."""
-    try:
-        place = Place.at(root, source.look(root, crew))
-    except SearchStopped:
-        blind = Place(root, np.inf, root.T @ root, 0.0)
-        return Solved(blind, Bound(root.T @ root), stop_reason() or "interrupted")
-    now, curvature = Solved(place, Bound(root.T @ root)), Curvature(sample, exact=source is sample)
+def first_place(source: Source, root: np.ndarray, crew: Crew) -> Solved:
+    """A look at all pairs from where steps begin."""
+    place = Place.at(root, source.look(root, crew))
+    now = Solved(place, Bound(root.T @ root))
     now.bound.raise_by(place)
-    while now.status == "running":
-        reason = watch(now)
-        if now.gap <= tol:
-            now.status = "converged"
-        elif reason is not None:
-            now.status = reason
-        elif now.steps >= max_iter:
-            now.status = "iteration_limit"
-        else:
-            try:
-                found = _step(now, source, curvature, crew)
-            except SearchStopped:
-                now.status = stop_reason() or "interrupted"
-            else:
-                now.status = "running" if found else "stalled"
     return now
 
 
-def _step(now: Solved, source: Source, curvature: Curvature, crew: Crew) -> bool:
+def solve_sample(sample: ListedPairs, root: np.ndarray, crew: Crew) -> np.ndarray:
+    """Solve a sample of the pairs by itself: a root from which few steps are left."""
+    now, curvature = first_place(sample, root, crew), Curvature(sample, exact=True)
+    while now.gap > settings.START_TOL and now.steps < settings.START_STEPS and step(now, sample, curvature, crew):
+        pass
+    return now.place.root
+
+
+def step(now: Solved, source: Source, curvature: Curvature, crew: Crew) -> bool:
     """One step with a line search; whether one was found that lowers the objective."""
     place = now.place
     direction = curvature.direction(place)
     slope = float(np.sum(place.gradient * direction))
     if not slope < 0.0:
         return False
-    bend, part = Bend.of(direction), 1.0
+    path, part = Path.of(direction), 1.0
     for _ in range(settings.MOST_TRIALS):
-        step = bend.root(part)
+        step = path.root(part)
         root = place.root @ step
         trial = Place.at(root, source.look(root, crew))
         now.looks += 1
         if trial.value <= place.value + settings.ARMIJO * part * slope:
             break
+        if path.bends:
+            path, part = path.straightened()
+            continue
         # The secant through the slopes at both ends.
-        end = float(np.sum(trial.gradient * _seen_from(step, bend.velocity(part))))
+        end = float(np.sum(trial.gradient * _seen_from(step, path.velocity(part))))
         part *= min(max(slope / (slope - end), settings.SHRINK[0]), settings.SHRINK[1])
     else:
         return False
     curvature.move(step)
-    change = _seen_from(step, bend.at(part) - np.eye(len(step)))
+    change = _seen_from(step, path.at(part) - np.eye(len(step)))
     curvature.learn(change, trial.gradient - step.T @ place.gradient @ step)
     now.bound.move(step)
     now.bound.raise_by(trial)
     now.place, now.steps = trial, now.steps + 1
     return True
-
-
-def solve_pairs(
-    source: Source,
-    crew: Crew,
-    *,
-    tol: float,
-    max_iter: float,
-    seed: int = 0,
-    watch: Callable[[Solved], str | None] = lambda solved: None,
-    stop_reason: Callable[[], str | None] = lambda: None,
-) -> Solved:
-    """Solve the sample first, from the prior on, then all pairs from there."""
-    sample, root = source.sample(settings.SAMPLE, np.random.default_rng(seed)), np.eye(source.dimension)
-    solve = partial(minimise, sample=sample, crew=crew, max_iter=max_iter, stop_reason=stop_reason)
-    if source.size <= settings.SAMPLE:  # all of them are in it, but for pairs of equal points
-        return solve(sample, root=root, tol=tol, watch=watch)
-    root = solve(sample, root=root, tol=settings.START_TOL).place.root
-    return solve(source, root=root, tol=tol, watch=watch)

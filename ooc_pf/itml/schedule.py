@@ -5,7 +5,7 @@ from its multiplier. A look at all pairs brings those that are violated and not 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from ..engine.monitor import Monitor
 from ..engine.problem import Pass, State, Swept, Turn
 from ..errors import BudgetError
 from ..kernels.itml import Terms, project_pairs
+from ..storage.arrays import read_array, write_array
+from ..storage.records import require
+from ..storage.vectors import Vector
 from . import settings
 from .newton import Bound, Place, log_determinant
 from .pairs import Crew, Pairs, Source, squared_norms
@@ -66,10 +69,23 @@ class PairStore:
         return int(np.sum(~keep))
 
     def blocks(self) -> Iterator[Any]:
-        yield self
+        return iter(())
 
     def write(self, group: Path) -> None:
-        raise NotImplementedError("pairs are remembered in memory only")
+        write_array(group, "key", self.key)
+        write_array(group, "dual", self.dual)
+        write_array(group, "difference", self.pairs.difference.ravel())
+        write_array(group, "similar", self.pairs.sign > 0)
+
+    def read(self, group: Path) -> None:
+        key, dual = read_array(group, "key", dtype=np.int64), read_array(group, "dual", dtype=np.float64)
+        difference, similar = read_array(group, "difference", dtype=np.float64), read_array(group, "similar")
+        d = self.pairs.difference.shape[1]
+        whole = len(key) == len(dual) == len(similar) and len(difference) == d * len(key)
+        sound = whole and bool(np.isfinite(difference).all()) and bool(np.isfinite(dual).all() and (dual >= 0.0).all())
+        require(sound and similar.dtype == np.bool_, group, "the pairs are not what a run writes")
+        self.key, self.dual = key, dual
+        self.pairs = Pairs(difference.reshape(-1, d), np.where(similar, 1, -1).astype(np.int8))
 
     def inverse(self) -> np.ndarray:
         """I + sum sign dual vv'."""
@@ -84,38 +100,58 @@ class PairStore:
         )
 
 
-PairState = State[np.ndarray, PairStore, PairPlan]
+@dataclass
+class PairPoint:
+    """The matrix, and the best lower bound of all looks."""
+
+    matrix: np.ndarray
+    best: float = 0.0
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def write(self, group: Path) -> None:
+        write_array(group, "matrix", self.matrix.ravel())
+        write_array(group, "best", np.array([self.best]))
+
+    @classmethod
+    def read(cls, group: Path, d: int) -> "PairPoint":
+        matrix, best = (read_array(group, name, dtype=np.float64) for name in ("matrix", "best"))
+        sound = matrix.size == d * d and best.size == 1 and np.isfinite(matrix).all() and np.isfinite(best).all()
+        require(bool(sound), group, "the matrix is not what a run writes")
+        return cls(matrix.reshape(d, d), float(best[0]))
+
+
+PairState = State[PairPoint, PairStore, PairPlan]
 
 
 @dataclass
 class PairSchedule:
-    """The steps of Algorithm 1 for pairs.
-
-    Attributes
-    ----------
-    place : Place or None
-        What the last look saw.
-    best : float
-        The best lower bound of all looks.
-    """
+    """The steps of Algorithm 1 for pairs."""
 
     source: Source
     crew: Crew
     monitor: Monitor
-    place: Place | None = None
-    best: float = 0.0
 
     def find(self, state: PairState) -> Pass:
         with self.monitor.timed("oracle"):
-            root = np.linalg.cholesky(0.5 * (state.point + state.point.T))
-            self.place = Place.at(root, self.source.look(root, self.crew))
-            seen = Bound(root.T @ root)
-            seen.raise_by(self.place)
-            self.best = max(self.best, seen.value, self.bound(state))
-            rows, worst = self._violated(state, root)
-        worth = float(len(root))
-        certificate = Certificate(self.place.value, min(self.best, self.place.value), 0.0, worth=worth)
-        return Pass(len(rows[0]), worst, rows, self.source.size, certificate)  # type: ignore[arg-type]
+            place = self._look(state, self.crew)
+            rows, worst = self._violated(state, place.root)
+        shown = Vector.of(place.root.ravel().copy())
+        return Pass(len(rows[0]), worst, rows, self.source.size, self._certificate(state, place), shown)  # type: ignore[arg-type]
+
+    def _look(self, state: PairState, crew: Crew) -> Place:
+        point = state.point
+        root = np.linalg.cholesky(0.5 * (point.matrix + point.matrix.T))
+        place = Place.at(root, self.source.look(root, crew))
+        seen = Bound(root.T @ root)
+        seen.raise_by(place)
+        point.best = max(point.best, seen.value, self.bound(state))
+        return place
+
+    def _certificate(self, state: PairState, place: Place) -> Certificate:
+        worth = float(len(place.root))
+        return Certificate(place.value, min(state.point.best, place.value), 0.0, worth=worth)
 
     def _violated(self, state: PairState, root: np.ndarray) -> tuple[tuple[np.ndarray, Pairs], float]:
         """Pairs beyond their bounds that are not remembered."""
@@ -132,14 +168,14 @@ class PairSchedule:
         return (np.concatenate(keys), Pairs(*(np.concatenate(side) for side in zip(*parts, strict=True)))), worst
 
     def sweep(self, state: PairState, found: Pass) -> Swept:
-        rows, largest, changed = state.rows, np.inf, 0
+        rows, matrix, largest, changed = state.rows, state.point.matrix, np.inf, 0
         sweeps = 0
         while sweeps < settings.SWEEPS and largest > 0.0 and not self.monitor.stop[0]:
-            moved, largest = project_pairs(state.point, *rows.pairs, rows.dual, self.source.terms, self.monitor.stop)
+            moved, largest = project_pairs(matrix, *rows.pairs, rows.dual, self.source.terms, self.monitor.stop)
             changed, sweeps = changed + moved, sweeps + 1
         # The matrix anew from the multipliers, against rounding.
         inverse = np.linalg.inv(np.linalg.cholesky(rows.inverse()))
-        state.point = inverse.T @ inverse
+        state.point.matrix = inverse.T @ inverse
         return Swept(sweeps, changed, residual=float(largest))
 
     def forget(self, state: PairState) -> int:
@@ -147,7 +183,7 @@ class PairSchedule:
 
     def bound(self, state: PairState) -> float:
         own = log_determinant(np.linalg.cholesky(state.rows.inverse())) - state.rows.conjugate(self.source.terms)
-        return max(own, self.best)
+        return max(own, state.point.best)
 
     def plan(self, state: PairState, turn: Turn) -> PairPlan:
         return state.plan
@@ -156,4 +192,12 @@ class PairSchedule:
         return None
 
     def close(self, state: PairState, status: str) -> Certificate | None:
-        return state.certificate
+        """Look at the last matrix if there is time, or if no other was looked at."""
+        crew = replace(self.crew, stop=np.zeros(1, np.uint8))
+        if state.feasible is not None and (status == "converged" or self.monitor.stop_reason):
+            return state.certificate
+        place = self._look(state, crew)
+        certificate = self._certificate(state, place)
+        if place.value <= state.objective:
+            state.feasible, state.objective = Vector.of(place.root.ravel().copy()), place.value
+        return certificate

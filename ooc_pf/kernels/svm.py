@@ -6,9 +6,23 @@ z = C s max(0, m), where s is the weight of the row times that of its class. ``w
 
 import numpy as np
 
-from ..kernels import kernel
+from . import inlined, kernel
 
 LEAST_PART = 1e-12  # of a step: the first point after 0 at which a line search knows the derivative
+
+
+@inlined
+def price_of(i, code, weight, by_class, C):
+    """C s of a row."""
+    s = C * by_class[code[i]]
+    return s * weight[i] if len(weight) else s
+
+
+@inlined
+def raised_dual(z, score, norm, s):
+    """The dual of a row after a projection onto it; ``score`` is positive on the right side."""
+    theta = (score - 1.0 + z / s) / (norm + 1.0 / s)
+    return max(z - theta, 0.0)
 
 
 @kernel
@@ -22,9 +36,7 @@ def judge_rows(score, code, positive, weight, by_class, C, active, change, z):
     entered = left = 0
     for i in range(len(score)):
         sign = 1.0 if code[i] == positive else -1.0
-        s = C * by_class[code[i]]
-        if len(weight):
-            s *= weight[i]
+        s = price_of(i, code, weight, by_class, C)
         m = 1.0 - sign * score[i]
         on = m > 0.0 and s > 0.0
         dual = s * m if on else 0.0
@@ -54,9 +66,7 @@ def add_breakpoints(before, after, code, positive, weight, by_class, C, constant
     bins = len(constant) - 2
     for i in range(len(before)):
         sign = 1.0 if code[i] == positive else -1.0
-        s = C * by_class[code[i]]
-        if len(weight):
-            s *= weight[i]
+        s = price_of(i, code, weight, by_class, C)
         a = 1.0 - sign * before[i]
         b = sign * (before[i] - after[i])
         if a <= 0.0 and a + b <= 0.0:
@@ -138,9 +148,7 @@ def ascend_dense(X, order, code, positive, weight, by_class, C, border, w, late,
     for at in range(len(order)):
         i = order[at]
         sign = 1.0 if code[i] == positive else -1.0
-        s = C * by_class[code[i]]
-        if len(weight):
-            s *= weight[i]
+        s = price_of(i, code, weight, by_class, C)
         if s <= 0.0:
             continue
         # Four sums side by side: one alone would wait for each addition.
@@ -165,8 +173,7 @@ def ascend_dense(X, order, code, positive, weight, by_class, C, border, w, late,
             norm += 1.0
         if not np.isfinite(norm):
             return -1 - i
-        theta = (sign * score - 1.0 + z[i] / s) / (norm + 1.0 / s)
-        dual = max(z[i] - theta, 0.0)
+        dual = raised_dual(z[i], sign * score, norm, s)
         move = sign * (dual - z[i])
         if move != 0.0:
             z[i] = dual
@@ -188,9 +195,7 @@ def ascend_sparse(start, index, value, order, code, positive, weight, by_class, 
     for at in range(len(order)):
         i = order[at]
         sign = 1.0 if code[i] == positive else -1.0
-        s = C * by_class[code[i]]
-        if len(weight):
-            s *= weight[i]
+        s = price_of(i, code, weight, by_class, C)
         if s <= 0.0:
             continue
         score, norm = (w[d], 1.0) if border else (0.0, 0.0)
@@ -199,8 +204,7 @@ def ascend_sparse(start, index, value, order, code, positive, weight, by_class, 
             norm += np.float64(value[k]) * value[k]
         if not np.isfinite(norm):
             return -1 - i
-        theta = (sign * score - 1.0 + z[i] / s) / (norm + 1.0 / s)
-        dual = max(z[i] - theta, 0.0)
+        dual = raised_dual(z[i], sign * score, norm, s)
         move = sign * (dual - z[i])
         if move != 0.0:
             z[i] = dual

@@ -50,9 +50,17 @@ __all__ = [
     "ClusterMixin",
     "TransformerMixin",
     "available_if",
+    "keep_parameters",
     "seed_of",
     "warn_if_stopped",
 ]
+
+
+def keep_parameters(model: Any, given: dict[str, Any]) -> None:
+    """Keep what ``__init__`` was given, its ``locals()``, in attributes of the same names, as scikit-learn wants."""
+    for name, value in given.items():
+        if name != "self":
+            setattr(model, name, value)
 
 
 def seed_of(random_state: Any) -> int:

@@ -15,12 +15,13 @@ from ..engine.run import solve
 from ..errors import InputError
 from ..objectives import quadratic
 from ..svm import stochastic
-from ..svm.family import SVM, SvmData
+from ..svm.data import SvmData
+from ..svm.family import SVM
 from ..svm.inputs import Table, is_blocks, read_table
 from ..svm.labels import as_matrix, class_weights, encode_labels, read_weights, soft_rows
 from ..svm.program import Program, check_block
 from .project_and_forget import project_and_forget
-from .scikit import BaseEstimator, ClassifierMixin, available_if, seed_of, warn_if_stopped
+from .scikit import BaseEstimator, ClassifierMixin, available_if, keep_parameters, seed_of, warn_if_stopped
 
 METHODS = ("newton", "stochastic", "project_and_forget")
 MOST_PASSES = 1000
@@ -134,20 +135,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         callback: Callable[[dict[str, Any]], Any] | None = None,
         progress: bool = False,
     ):
-        self.C = C
-        self.method = method
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.class_weight = class_weight
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.workers = workers
-        self.workspace = workspace
-        self.restart = restart
-        self.random_state = random_state
-        self.callback = callback
-        self.progress = progress
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,7 +151,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         labels = _read_labels(y, table.rows)
         self.classes_ = np.unique(labels)
         program = self._program(table, labels, sample_weight)
-        with _one_thread_a_call():
+        with one_thread_a_call():
             getattr(self, f"_fit_{self.method}")(program)
         return self
 
@@ -263,8 +251,7 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
     # -- input --------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        if not (isinstance(self.C, Real) and 0.0 < float(self.C) < np.inf):
-            raise InputError(f"C must be a positive number, found {self.C!r}")
+        check_cost(self.C)
         if self.method not in METHODS:
             raise InputError(f"method must be one of {', '.join(METHODS)}, found {self.method!r}")
         if self.max_iter is not None and not (isinstance(self.max_iter, Integral) and self.max_iter >= 0):
@@ -330,6 +317,12 @@ class LinearSVM(ClassifierMixin, BaseEstimator):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
 
+def check_cost(C: Any) -> None:
+    """Refuse a C that is not a positive number."""
+    if not (isinstance(C, Real) and 0.0 < float(C) < np.inf):
+        raise InputError(f"C must be a positive number, found {C!r}")
+
+
 def fit_newton(program: Program, *, tol: float, seed: int = 0, **limits: Any) -> Result:
     """Solve a program; ``limits`` are those of `metric_nearness`. The x of the result has the classes in turn."""
     options = {"tol": tol, "seed": seed, "C": program.C, "fit_intercept": program.border}
@@ -337,9 +330,12 @@ def fit_newton(program: Program, *, tol: float, seed: int = 0, **limits: Any) ->
 
 
 @contextlib.contextmanager
-def _one_thread_a_call() -> Iterator[None]:
+def one_thread_a_call() -> Iterator[None]:
     """BLAS on one thread: blocks are worked on side by side, and sums must not depend on how BLAS splits them."""
-    from threadpoolctl import threadpool_limits
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise ImportError("support vector machines need scikit-learn: pip install 'ooc_pf[learn]'") from None
 
     with threadpool_limits(1, "blas"):
         yield

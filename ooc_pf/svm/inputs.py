@@ -202,20 +202,23 @@ def _address(array: np.ndarray) -> int:
 
 
 def release(table: Table, block: Block) -> None:
+    """Let go of a block that has been worked on."""
+    if table.copies and isinstance(block, np.ndarray):
+        let_go(block)
+
+
+def let_go(block: np.ndarray) -> None:
     """Let go of the pages of a mapped file, which the system would else count as ours until it needs them."""
-    if table.copies and isinstance(block, np.ndarray) and hasattr(mmap, "MADV_DONTNEED"):
-        source: Any = block
-        while isinstance(getattr(source, "base", None), np.ndarray):
-            source = source.base
-        mapped = getattr(source, "base", None)
-        if isinstance(mapped, mmap.mmap) and not source.flags.writeable:
-            begin = (
-                block.__array_interface__["data"][0] - np.frombuffer(mapped, np.uint8).__array_interface__["data"][0]
-            )
-            # With what the system maps around a page that is asked for; a neighbour that needs it gets it again.
-            low = max(begin - AROUND, 0) // mmap.PAGESIZE * mmap.PAGESIZE
-            high = min(begin + block.nbytes + AROUND, len(mapped))
-            mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
+    source: Any = block
+    while isinstance(getattr(source, "base", None), np.ndarray):
+        source = source.base
+    mapped = getattr(source, "base", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") and not source.flags.writeable:
+        begin = _address(block) - _address(np.frombuffer(mapped, np.uint8))
+        # With what the system maps around a page that is asked for; a neighbour that needs it gets it again.
+        low = max(begin - AROUND, 0) // mmap.PAGESIZE * mmap.PAGESIZE
+        high = min(begin + block.nbytes + AROUND, len(mapped))
+        mapped.madvise(mmap.MADV_DONTNEED, low, high - low)
 
 
 def _sparse_table(X: Any) -> Table:

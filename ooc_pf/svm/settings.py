@@ -28,3 +28,5 @@ AVERAGED_FROM = 0.25  # the part of the projections after which iterates are ave
 # -- costs time or memory only ----------------------------------------------------------------------------------------
 
 FIXED = 8 * MIB  # bytes for what cannot be counted: buffers of BLAS, lists, the interpreter's own
+STRIP = 8  # columns of a Parquet file that are unpacked together
+PAGE_BYTES = 5 * MIB // 2  # of a column of a Parquet file while it is read: a page of data and one of its dictionary

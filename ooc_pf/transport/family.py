@@ -4,7 +4,6 @@ Masses and costs are the caller's. A workspace holds everything else, so a run g
 same ones.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,15 +14,12 @@ import numpy as np
 from ..engine.check import check_certificate, claimed_now
 from ..engine.check import require as demand
 from ..engine.family import Given, Options, Session, Size
-from ..engine.limits import Limits, check_tol
-from ..engine.problem import FeasiblePoint
-from ..engine.rows import RowBlock
-from ..errors import InputError
+from ..engine.handed import HandedData, HandedFamily
 from ..storage.arrays import digest, read_array
-from ..storage.memory import Budget, parse_memory, refuse_below
+from ..storage.memory import Budget
 from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, flat, read_vector
-from ..storage.workspace import Workspace, building, create_manifest
+from ..storage.workspace import Workspace
 from . import settings
 from .crew import Crew
 from .exact import ExactPlan, ExactPoint, ExactSchedule, SupportCount
@@ -37,7 +33,7 @@ SOFT, EXACT = "soft", "exact"
 
 
 @dataclass(frozen=True)
-class TransportData:
+class TransportData(HandedData):
     """A task, which marginals, and gamma or reg."""
 
     task: Task
@@ -57,94 +53,40 @@ class TransportData:
     def levels(self) -> list[Level]:
         return levels_of(self.task)
 
-    def restore(self, point: FeasiblePoint) -> np.ndarray:
-        return flat(point)
 
-    def notes(self) -> dict[str, Any]:
-        return {}
-
-
-def _answer(data: TransportData, state: Any, options: Options, hurry: bool) -> dict[str, Any]:
+def _answer(data: TransportData, state: Any, options: Options, status: str, stop: np.ndarray) -> dict[str, Any]:
     """The best potentials and the plan in one vector."""
     return {"x": Vector.of(np.concatenate([state.point.best, flat(state.feasible)]))}
 
 
 @dataclass(frozen=True)
-class TransportFamily:
+class TransportFamily(HandedFamily):
     """Quadratically regularised transport."""
 
     name: str = "transport"
     kind: str = "transport"
     fields: dict[str, Any] = field(default_factory=dict)
-    engine = None
     finish = staticmethod(_answer)
-    keyed = "rows"
-    free = ("tol",)
-    resumable = False
     noun = "pair of masses and their costs"
+    alone = "transport works"
 
     # -- what is asked for --------------------------------------------------------------------------------------------
-
-    def check(self, options: Options, limits: Limits) -> Options:
-        if limits.client is not None:
-            raise InputError("client= is for searches over cycles; transport works on one machine")
-        check_tol(options["tol"])
-        return {**options, "tol": float(options["tol"])}
 
     def check_held(self, workspace: Workspace) -> None:
         options = workspace.manifest["problem"]["options"]
         check_fields(options, {"tol": float, "marginals": str, "weight": float}, workspace.record, "problem.options.")
         require(options["marginals"] in (SOFT, EXACT), workspace.record, "problem.options.marginals is neither of two")
 
-    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
-        return options
-
-    def needs_disk(self, options: Options) -> bool:
-        return False
-
-    def processes(self, options: Options) -> bool:
-        return False
-
-    def budget(self, given: Given, size: Size, options: Options, limits: Limits, workers: int, *, disk: bool) -> Budget:
-        if isinstance(limits.memory, Budget):
-            return limits.memory
-        budget, (n, m) = parse_memory(limits.memory), given.source.task.costs.shape
-        if budget is None:
-            return Budget()
+    def needs(self, given: Given, size: Size, options: Options) -> tuple[int, int]:
+        n, m = given.source.task.costs.shape
         lists = settings.STRIPES * m * settings.BEST * 16
-        fixed = settings.FIXED + (n + m) * settings.NODE_BYTES + lists
         least = settings.LEAST_PAIRS * (n + m)
         if options["marginals"] == EXACT:
             least = max(least, settings.COARSE**2)  # of the coarsest problem, whose pairs all take part
-        refuse_below(fixed + least * pair_bytes(options["marginals"]), budget, limits.memory)
-        return Budget(rows=budget - fixed)
-
-    # -- input --------------------------------------------------------------------------------------------------------
-
-    def read(self, given: Given) -> TransportData:
-        return given.source
-
-    def create(self, path: Any, data: TransportData) -> None:
-        with building(path) as directory:
-            source = {"file": None, "digest": data.fingerprint}
-            create_manifest(directory, kind=self.kind, nodes=0, edges=data.size.edges, source=source)
-
-    def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> TransportData:
-        return given.source
-
-    def marks(self, data: TransportData, options: Options) -> Options:
-        return {}
+        fixed = settings.FIXED + (n + m) * settings.NODE_BYTES + lists
+        return fixed, least * pair_bytes(options["marginals"])
 
     # -- a run --------------------------------------------------------------------------------------------------------
-
-    def build(self, data: TransportData, options: Options, session: Session) -> TransportData:
-        return data
-
-    def lay_out(self, data: TransportData, options: Options, session: Session) -> TransportData:
-        return data
-
-    def load(self, data: TransportData, options: Options, session: Session) -> TransportData:
-        return data
 
     def start(self, program: TransportData, options: Options, pool: Pool) -> tuple[Any, Any]:
         if program.marginals == SOFT:
@@ -170,14 +112,6 @@ class TransportFamily:
         most = None if budget.rows is None else budget.rows // pair_bytes(program.marginals)
         return PairStore(program.task.costs.shape, most) if program.marginals == SOFT else SupportCount(most)
 
-    def load_rows(self, store: Any, point: Any, group: Path) -> Any:
-        store.read(group)
-        return store
-
-    def write(self, group: Path, state: Any) -> None:
-        state.point.write(group)
-        state.rows.write(group / "rows")
-
     def problem(self, program: TransportData, options: Options, session: Session) -> Any:
         crew = Crew(session.threads if session.workers > 1 else None, session.monitor.stop)
         if program.marginals == SOFT:
@@ -185,12 +119,6 @@ class TransportFamily:
         return ExactSchedule(program.task, program.weight, crew, session.monitor, program.levels)
 
     # -- the answer ---------------------------------------------------------------------------------------------------
-
-    def measured(self, violation: float) -> dict[str, Any]:
-        return {}
-
-    def blocks(self, workspace: Workspace) -> Iterator[RowBlock]:
-        return iter(())
 
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
         """Check every array and that the claims agree with each other; masses and costs themselves are not here."""

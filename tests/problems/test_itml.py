@@ -1,6 +1,7 @@
 """Metric learning: optimal, certified, the same for any workers, and clear about what it cannot use."""
 
 import importlib
+import shutil
 import sys
 
 import numpy as np
@@ -310,3 +311,134 @@ def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     itml = importlib.import_module("ooc_pf.problems.itml")
     with pytest.raises(ImportError, match=r"pip install 'ooc_pf\[learn\]'"):
         itml.ITML()
+
+
+# -- pairs in blocks --------------------------------------------------------------------------------------------------
+
+
+def in_blocks(pairs, sign, cuts):
+    return list(zip(np.split(pairs, cuts), np.split(sign, cuts), strict=True))
+
+
+@given(st.lists(st.integers(0, 200), max_size=6))
+@hypothesis_settings(max_examples=15, deadline=None)
+def test_pairs_in_blocks_are_the_same_pairs(cuts):
+    rng = np.random.default_rng(len(cuts))
+    points, classes = labelled(rng, 30)
+    index = rng.integers(0, 30, (200, 2))
+    sign = np.where(classes[index[:, 0]] == classes[index[:, 1]], 1, -1)
+    whole, blocks = pf.ITML().fit(points[index], sign), in_blocks(points[index], sign, sorted(cuts))
+    for given_as in (iter(blocks), lambda: iter(blocks), (block for block in blocks)):
+        assert np.array_equal(pf.ITML().fit(given_as).components_, whole.components_)
+    numbers = pf.ITML(preprocessor=points).fit(iter(in_blocks(index, sign, sorted(cuts))))
+    assert np.array_equal(numbers.components_, whole.components_)
+
+
+@pytest.mark.parametrize(
+    "blocks, message",
+    [
+        ([], "there are no pairs"),
+        ([np.ones((3, 2, 2))], "must be .pairs, y.; number 0 is ndarray"),
+        ([(np.ones((3, 3, 2)), np.ones(3))], "pairs of block 0 must be"),
+        ([(np.ones((3, 2, 2)), np.ones(3)), (np.ones((3, 2, 4)), np.ones(3))], r"block 1 are \[2, 4\] each"),
+        ([(np.ones((3, 2, 2)), np.ones(4))], "block 0 has 3 pairs and labels of shape"),
+        ([(np.ones((3, 2, 2)), np.full(3, 2))], "y must be .1"),
+        ([(np.full((3, 2, 2), np.nan), np.ones(3))], r"pairs\[0, 0, 0\] is nan"),
+    ],
+)
+def test_blocks_that_cannot_be_used_are_named(blocks, message):
+    with pytest.raises(pf.InputError, match=message):
+        pf.ITML().fit(iter(blocks))
+    with pytest.raises(pf.InputError, match="leave out y"):
+        pf.ITML().fit(iter(blocks), [1])
+    with pytest.raises(pf.InputError, match="requires y to be passed"):
+        pf.ITML().fit(np.ones((3, 2, 2)))
+
+
+@pytest.mark.parametrize("size", [0.02, 30.0])
+def test_the_path_of_a_step_is_smooth_and_stays_positive_definite(rng, size):
+    from ooc_pf.itml.newton import Path
+
+    direction = rng.normal(size=(6, 6)) * size
+    path = Path.of(direction + direction.T)
+    assert path.bends == (size > 1.0)
+    straight, most = path.straightened()
+    assert np.linalg.eigvalsh(straight.at(most))[0] == pytest.approx(1.0 - numbers.FALL)
+    for part in (1e-4, 1e-3, 0.01, 0.3, 1.0):
+        near = 1e-5 * part
+        slope = (path.at(part + near) - path.at(part - near)) / (2 * near)
+        np.testing.assert_allclose(slope, path.velocity(part), rtol=1e-4, atol=1e-4 * abs(slope).max())
+        assert np.linalg.eigvalsh(path.at(part))[0] > 0.0
+        np.testing.assert_allclose(path.root(part) @ path.root(part).T, path.at(part), rtol=1e-9, atol=1e-9)
+
+
+def test_large_weights_need_few_looks(rng):
+    """Steps that bend from the start are cut short here, and take half as many looks again."""
+    x = rng.standard_t(2, size=(150, 10)) * np.logspace(0, 2, 10)
+    y = (x[:, 0] + rng.normal(size=150) > 0).astype(int)
+    model = pf.ITML_Supervised(1000.0).fit(x, y)
+    assert model.status_ == "converged" and model.n_passes_ <= 13
+
+
+# -- workspaces -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("listed", [False, True])
+def test_a_fit_goes_on_from_its_workspace(rng, tmp_path, monkeypatch, method, listed):
+    monkeypatch.setattr(numbers, "SAMPLE", 200)
+    x, y = labelled(rng, 30)
+    kind, given_pairs = (pf.ITML, every_pair(x, y)) if listed else (pf.ITML_Supervised, (x, y))
+    model = kind(100.0, method=method, tol=1e-7, workspace=tmp_path / "fit.pf", max_iter=2)
+    assert model.fit(*given_pairs).status_ == "iteration_limit"
+    assert pf.verify(tmp_path / "fit.pf")["lower_bound"] <= model.lower_bound_
+    while model.status_ != "converged":
+        model.fit(*given_pairs)
+    whole = kind(100.0, method=method, tol=1e-7).fit(*given_pairs)
+    assert np.array_equal(model.components_, whole.components_) and model.n_iter_ == whole.n_iter_
+    assert (model.objective_, model.lower_bound_) == (whole.objective_, whole.lower_bound_)
+    assert model.n_passes_ == whole.n_passes_
+    assert pf.verify(tmp_path / "fit.pf")["status"] == "converged"
+    with pytest.raises(pf.WorkspaceError, match=r"ITML\.fit"):
+        pf.resume(tmp_path / "fit.pf")
+
+
+def test_a_workspace_keeps_to_its_pairs(rng, tmp_path):
+    x, y = labelled(rng)
+    pairs, sign = every_pair(x, y)
+    options = {"workspace": tmp_path / "fit.pf", "max_iter": 2, "tol": 1e-10}
+    pf.ITML(**options).fit(pairs, sign)
+    blocks = zip(np.split(pairs, 4), np.split(sign, 4), strict=True)
+    assert pf.ITML(**{**options, "max_iter": 100}).fit(blocks).status_ == "converged"
+    for change, given_pairs in (
+        ({"gamma": 3.0}, pairs),
+        ({"prior": "covariance"}, pairs),
+        ({}, pairs + 1e-3 * pairs**2),
+    ):
+        with pytest.raises(pf.WorkspaceError, match="holds another set of pairs, or prior, gamma or bounds"):
+            pf.ITML(**options, **change).fit(given_pairs, sign)
+    with pytest.raises(pf.WorkspaceError, match="method: 'newton' then"):
+        pf.ITML(**options, method="project_and_forget").fit(pairs, sign)
+    assert pf.ITML(**options, method="project_and_forget", restart=True).fit(pairs, sign).n_iter_ == 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_workspace_that_nobody_wrote_is_refused(rng, tmp_path, method):
+    from ooc_pf.storage.arrays import write_array
+    from ooc_pf.storage.workspace import Workspace
+
+    x, y = labelled(rng)
+    path = tmp_path / "fit.pf"
+    model = pf.ITML_Supervised(method=method, workspace=path, max_iter=2, tol=1e-10)
+    model.fit(x, y)
+    for name in ("numbers", "root", "bound", "steps") if method == "newton" else ("matrix", "best", "rows/dual"):
+        copy = tmp_path / f"copy-{name.replace('/', '-')}.pf"
+        shutil.copytree(path, copy)
+        place = Workspace(copy)
+        shutil.rmtree(place.generation / name)
+        group, last = (place.generation / name).parent, name.split("/")[-1]
+        write_array(group, last, np.full(5, np.nan))
+        with pytest.raises(pf.WorkspaceError):
+            pf.verify(copy)
+        with pytest.raises(pf.WorkspaceError):
+            model.set_params(workspace=copy).fit(x, y)

@@ -245,7 +245,7 @@ def test_the_callback_sees_every_iteration_and_can_stop(clouds, options, capsys)
     seen = []
     result = pf.quadratic_transport(a, b, (x, y), callback=seen.append, progress=True, **options)
     assert [record["iteration"] for record in seen] == list(range(1, result.n_iter + 1)) and result.history == seen
-    assert capsys.readouterr().err.count("iteration") == result.n_iter
+    assert capsys.readouterr().err.count("  it ") == result.n_iter
     stopped = pf.quadratic_transport(a, b, (x, y), callback=lambda record: record["iteration"] == 2, **options)
     assert (stopped.status, stopped.n_iter) == ("callback", 2)
 
