@@ -9,6 +9,8 @@ from pyarrow import csv
 
 import ooc_pf as pf
 from ooc_pf.engine.limits import Limits
+from ooc_pf.itml.inputs import all_pairs_task
+from ooc_pf.itml.solve import solve_task
 from ooc_pf.problems.svm import fit_newton
 from ooc_pf.svm.inputs import read_table
 from ooc_pf.svm.program import Program
@@ -56,6 +58,23 @@ def communities(rng, nodes, degree, *, signed):
     u, v, inside = np.minimum(u, v)[first], np.maximum(u, v)[first], inside[first]
     size = rng.uniform(0.5, 1.5, len(u))
     return u, v, np.where(inside ^ (rng.random(len(u)) < 0.1), size, -size) if signed else size
+
+
+def social_network(rng, nodes, edges):
+    """(u, v, weight) of about so many edges: hubs, groups of uneven size, ratings up to 10, most of them positive."""
+    fame = rng.permutation((1.0 + np.arange(nodes)) ** -0.65)
+    sizes = np.minimum(3 + rng.pareto(1.2, nodes) * 8, nodes / 20).astype(int)
+    group = np.repeat(np.arange(nodes), sizes)[:nodes]
+    u = rng.choice(nodes, 2 * edges, p=fame / fame.sum())
+    near = np.searchsorted(group, group[u]) + (rng.random(len(u)) * np.bincount(group)[group[u]]).astype(int)
+    v = np.where(rng.random(len(u)) < 0.7, near, rng.choice(nodes, len(u), p=fame / fame.sum()))
+    pairs = np.unique(np.sort(np.column_stack((u, v))[u != v], axis=1), axis=0)
+    name = rng.permutation(nodes)
+    agree = rng.random(len(pairs)) < np.where(group[pairs[:, 0]] == group[pairs[:, 1]], 0.9, 0.25)
+    weight = np.where(agree, 1.0, -1.0) * np.minimum(rng.geometric(0.5, len(pairs)), 10)
+    u, v = np.sort(name[pairs], axis=1).T
+    kept = np.lexsort((v, u))[np.sort(rng.permutation(len(u))[:edges])]
+    return u[kept], v[kept], weight[kept]
 
 
 def attractive_groups(rng, nodes=45):
@@ -162,6 +181,19 @@ def _transport(rng, n, marginals, weight):
     return lambda **how: solve_data(data, 1e-9, Limits(**how))
 
 
+def _itml(rng, method):
+    """All pairs of points of three classes, a sample of which comes first."""
+    classes = rng.integers(0, 3, 60)
+    points = rng.normal(size=(60, 4)) * [1.0, 3.0, 0.3, 1.0] + np.outer(classes, [1.0, 0.0, 0.2, 0.0])
+    tol = 1e-13 if method == "newton" else 1e-5
+
+    def run(**how):
+        task = all_pairs_task(points, classes, 50.0, "identity", True, None)
+        return solve_task(task, method, tol, Limits(**how))
+
+    return run
+
+
 def _cases():
     """(name, function): calling it with ``workspace``, ``memory``, ``workers``, ``max_iter`` ... solves the problem.
 
@@ -196,6 +228,8 @@ def _cases():
     point = pf.objectives.quadratic(3 * rng.normal(size=8))
     yield "sets", lambda **how: pf.project_onto_sets(point, balls, tol=1e-8, **how)
     yield "svm", _svm(*labelled_rows(np.random.default_rng(16), 1500, 6, 3))
+    yield "itml", _itml(np.random.default_rng(19), "newton")
+    yield "itml-projections", _itml(np.random.default_rng(19), "project_and_forget")
     yield "transport", _transport(np.random.default_rng(17), 400, "soft", 100.0)
     yield "transport-exact", _transport(np.random.default_rng(18), 400, "exact", 0.02)
 
@@ -203,7 +237,17 @@ def _cases():
 CASES = dict(_cases())
 ON_DISK = ("nearness-external", "external", "linear-external")  # laid out for disk: these need a workspace
 # A workspace does not hold their functions, or their data.
-OWN = ("rows", "rows-entropy", "rows-stochastic", "sets", "svm", "transport", "transport-exact")
+OWN = (
+    "rows",
+    "rows-entropy",
+    "rows-stochastic",
+    "sets",
+    "svm",
+    "transport",
+    "transport-exact",
+    "itml",
+    "itml-projections",
+)
 
 
 def go_on(name, workspace, **how):

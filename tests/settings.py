@@ -41,16 +41,34 @@ class Settings:
         self._set("oracles", TABLE_ENTRIES=entries)
         self._set("general.settings", FOUND_ROWS=found, SCAN_TASKS=tasks)
 
+    def small_levels(self, few=0, bucket=40, block=30):
+        """Clusters on disk are searched in passes over more arcs than ``few``, sorted and read in small parts."""
+        self._set("problems.streaming", FEW_ARCS=few, BUCKET_ARCS=bucket, BLOCK_ARCS=block)
+
+    def clusters_often(self):
+        """Clusters are made in nearly every iteration at first."""
+        self._set("cycles.settings", ROUND_LATER=1)
+
     def small_searches(self, sources=8):
         """Few sources a block of a search."""
         self._set("cycles.settings", BLOCK_SOURCES=sources)
 
+    def small_tiles_of_pairs(self):
+        """A small sample of pairs, and small tiles of them."""
+        self._set("itml.settings", TILE=16, SAMPLE=400)
+
     def one_complete_search(self):
         """A clustering begins with a complete search in one block, so that only the kernel itself can stop it."""
-        self._set("cycles.settings", BLOCK_SOURCES=1 << 20)
+        self._set("cycles.settings", BLOCK_SOURCES=1 << 20, WIDE=0)
         stages = (cycles.QUICK, cycles.Stage(cycles.STREAM, hops=0, waves=4, rounds=2, pays=0.0))
         most = {"most_blocks": 1 << 20, "most_rows": 1 << 20}
         self._set("cycles.settings", CLUSTERING=cycles.Settings(stages, keep_paths=1, promise=3.0, **most))
+
+    def searches_on_disk(self):
+        """Clustering laid out for disk searches from every source, as where a contracted graph does not help."""
+        for name in ("CLUSTERING_ON_DISK", "LINEAR_ON_DISK"):
+            stages = cycles.QUICK, cycles.REVISITS
+            self._set("cycles.settings", **{name: replace(getattr(cycles, name), stages=stages, shrink=None)})
 
     def every_commit_at_once(self):
         """What is lost when a run is stopped does then not depend on the clock."""

@@ -1,31 +1,32 @@
 """What a search walks over: all arcs, whole or in pages, and what each worker keeps for its searches."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..kernels import paths, queue
+from ..kernels import lanes, paths, queue
 from ..kernels.lengths import set_lengths
 from ..storage.vectors import Pool
 from . import settings
 from .graph import Graph
 
-# Rows and entries that a worker holds before it hands them over; costs time and memory only.
-
 
 class Arcs:
     """All arcs with their lengths beside them, in pages: one array in memory, or a scratch file.
 
+    Of those in a file the first ``held`` pages stay in memory. ``whole`` is the array of all, None if there is a file;
     ``shortest`` is the length of the shortest arc of each node, inf where there is none.
     """
 
-    def __init__(self, graph: Graph, pool: Pool | None = None):
+    def __init__(self, graph: Graph, pool: Pool | None = None, held: int = 0):
         self.start, self._count = graph.arc_start, graph.arcs
         self.pages = (self._count >> paths.PAGE_SHIFT) + 1
         self.shortest = np.empty(graph.nodes)
         self._pool = pool
-        self.whole = np.empty(self._count, paths.ARC) if pool is None else None
+        held = self._count if pool is None else min(held << paths.PAGE_SHIFT, self._count)
+        self._held = np.empty(held, paths.ARC)
+        self.whole = self._held if pool is None else None
         self._file = None if pool is None else pool.open_file()
         for page in range(self.pages):
             first, last = self._span(page)
@@ -37,27 +38,44 @@ class Arcs:
         return page << paths.PAGE_SHIFT, min((page + 1) << paths.PAGE_SHIFT, self._count)
 
     def page(self, page: int) -> np.ndarray:
-        """The arcs of a page: a view of the whole, or what the file has."""
+        """The arcs of a page: a view of those in memory, or what the file has."""
         first, last = self._span(page)
-        if self.whole is not None:
-            return self.whole[first:last]
+        if last <= len(self._held):
+            return self._held[first:last]
         return self._pool.read(self._file, first * paths.ARC.itemsize, last - first, paths.ARC)
 
+    def parts(self, state: np.ndarray | None = None) -> Iterator[tuple[int, np.ndarray]]:
+        """(First number, arcs) of consecutive large parts; with the ``state`` of lanes only those with fresh nodes."""
+        if len(self._held) and self._has_fresh(state, 0, len(self._held)):
+            yield 0, self._held
+        size = settings.SCAN_PAGES << paths.PAGE_SHIFT
+        for first in range(len(self._held), self._count, size):
+            last = min(first + size, self._count)
+            if self._has_fresh(state, first, last):
+                yield first, self._pool.read(self._file, first * paths.ARC.itemsize, last - first, paths.ARC)
+
+    def _has_fresh(self, state: np.ndarray | None, first: int, last: int) -> bool:
+        nodes = np.searchsorted(self.start, (first, last), side="right") - 1
+        return state is None or lanes.is_fresh(state, nodes[0], min(nodes[1] + 1, len(state)))
+
     def read_into(self, page: int, slot: np.ndarray) -> None:
-        """Copy the arcs of a page that is in the file to the beginning of ``slot``."""
+        """Copy the arcs of a page to the beginning of ``slot``."""
         first, last = self._span(page)
+        if last <= len(self._held):
+            slot[: last - first] = self._held[first:last]
+            return
         self._pool.read_into(self._file, first * paths.ARC.itemsize, slot[: last - first])
 
     def _expect(self, page: int) -> None:
         first, last = self._span(page)
-        if self.whole is None and first < last:
+        if last > len(self._held) and first < last:
             size = paths.ARC.itemsize
             self._pool.expect(self._file, first * size, (last - first) * size)
 
     def _store(self, page: int, arcs: np.ndarray) -> None:
         first, last = self._span(page)
-        if self.whole is not None:
-            self.whole[first:last] = arcs
+        if last <= len(self._held):
+            self._held[first:last] = arcs
         else:
             self._pool.write(self._file, first * paths.ARC.itemsize, arcs)
 
@@ -68,25 +86,29 @@ class Arcs:
             arcs = self.page(page)
             self._expect(page + 1)
             set_lengths(self.start, page, x(arcs["edge"]), arcs, self.shortest)
-            if self.whole is None:
+            if self._span(page)[1] > len(self._held):
                 self._store(page, arcs)
 
 
 class Scratch:
     """What one worker needs for its searches: labels by node, buffers for the rows found, and pages of arcs.
 
-    With ``slots`` it holds that many pages, which are replaced by the CLOCK algorithm (approximate LRU).
+    With ``slots`` it holds that many pages, which are replaced by the CLOCK algorithm (approximate LRU). ``width`` is
+    how many sources it searches from at once.
 
     Attributes
     ----------
     labels : queue.Labels
+    lanes : lanes.Lanes
     rows : paths.RowBuffer
     pages : paths.Pages
         What is resident of the arcs last given to `hold`.
     """
 
-    def __init__(self, nodes: int, slots: int | None = None):
-        self.labels = queue.make_labels(nodes)
+    def __init__(self, nodes: int, slots: int | None = None, width: int = settings.BLOCK_SOURCES):
+        self._nodes, self.width = nodes, width
+        self._labels: queue.Labels | None = None
+        self._lanes: lanes.Lanes | None = None
         self._order = np.empty(0, np.int64)
         self._make_rows(settings.ROW_BUFFER, settings.ENTRY_BUFFER)
         self._slots = slots
@@ -117,10 +139,31 @@ class Scratch:
         begin = slot << paths.PAGE_SHIFT
         self._source.read_into(page, self.pages.arcs[begin : begin + (1 << paths.PAGE_SHIFT)])
 
+    @property
+    def labels(self) -> queue.Labels:
+        """For searches from one source."""
+        if self._labels is None:
+            self.release()
+            self._labels = queue.make_labels(self._nodes)
+        return self._labels
+
+    @property
+    def lanes(self) -> lanes.Lanes:
+        """For searches from many sources."""
+        if self._lanes is None:
+            self.release()
+            self._lanes = lanes.make_lanes(self._nodes, self.width)
+        return self._lanes
+
+    def release(self) -> None:
+        """Where memory is short, give up what the last searches needed: the next may need other things."""
+        if self._slots is not None:
+            self._labels = self._lanes = None
+
     @functools.cached_property
     def mark(self) -> np.ndarray:
         """A mark by node, for complete graphs; see `pairs.Known`."""
-        return np.full(len(self.labels.dist), -1, np.int32)
+        return np.full(self._nodes, -1, np.int32)
 
     def order(self, closers: int) -> np.ndarray:
         """Room for the order of as many closing edges."""

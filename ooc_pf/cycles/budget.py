@@ -21,38 +21,56 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
     if budget is None:
         return Budget()
     if options["external"]:
-        return _for_disk(budget, memory, nodes, edges, workers, options["settings"]["most_rows"])
+        return _for_disk(budget, memory, nodes, edges, workers, options["settings"])
     return _for_memory(budget, memory, nodes, edges, workers, options)
 
 
-def _for_disk(budget: int, memory: Any, nodes: int, edges: int, workers: int, most_rows: int) -> Budget:
+def _for_disk(budget: int, memory: Any, nodes: int, edges: int, workers: int, settings: dict[str, Any]) -> Budget:
     # Rows that are held, rows that come, and both once more while they are joined.
-    found = 4 * numbers.PER_FOUND * most_rows
-    each = numbers.PER_NODE_AND_WORKER * nodes + numbers.FOR_EACH_WORKER
-    fixed = numbers.PER_NODE * nodes + numbers.FOR_ALL + found + workers * each
+    # A contracted graph has at most as many joins, and is gone before rows come.
+    found = 4 * numbers.PER_FOUND * settings["most_rows"]
+    fixed = numbers.FOR_ALL + found + workers * numbers.FOR_EACH_WORKER + _by_node(nodes, workers, 1)
     least = fixed + numbers.LEAST_POOL + numbers.LEAST_ROWS + workers * numbers.LEAST_SLOTS * ARC_PAGE
     refuse_below(least, budget, memory)
     left = budget - fixed
+    lanes = _lanes(left, nodes, workers)
+    left += _by_node(nodes, workers, 1) - _by_node(nodes, workers, lanes)
     if left >= numbers.PER_EDGE * edges + numbers.LEAST_ROWS:
-        return Budget(rows=left - numbers.PER_EDGE * edges, build=left // 2)
+        return Budget(rows=left - numbers.PER_EDGE * edges, build=left // 2, lanes=lanes)
     slots = max(numbers.LEAST_SLOTS, int(numbers.ARC_SHARE * left) // (workers * ARC_PAGE))
     slots = min(slots, 2 * ARC.itemsize * edges // ARC_PAGE + 1)
     left -= slots * workers * ARC_PAGE
-    return Budget(rows=left // 2, vectors=left // 2, slots=slots, build=left // 2)
+    # Trees read all arcs in order: what is held of them serves every worker.
+    held = (slots - numbers.LEAST_SLOTS) * workers if settings.get("trees") else 0
+    slots -= held // workers
+    return Budget(rows=left // 2, vectors=left // 2, slots=slots, held=held, build=left // 2, lanes=lanes)
 
 
 def _for_memory(budget: int, memory: Any, nodes: int, edges: int, workers: int, options: dict[str, Any]) -> Budget:
     settings = options["settings"]
-    each = numbers.PER_NODE_AND_WORKER * nodes + numbers.FOR_EACH_WORKER
+    each = (numbers.PER_NODE_AND_WORKER + numbers.PER_LANE) * nodes + numbers.FOR_EACH_WORKER
     if options["oracle"] == "igraph":
         each = numbers.IGRAPH_EDGE * edges + numbers.IGRAPH_NODE * nodes
-    shared = numbers.PER_EDGE_WHOLE * edges + (8 + numbers.PER_TREE_NODE * settings.get("trees", 0)) * nodes
+    shared = numbers.PER_EDGE_WHOLE * edges + 8 * nodes
     found = numbers.PER_FOUND * min(4 * settings["most_rows"], settings["keep_paths"] * edges)
     fixed = shared + found + workers * each
     if not options.get("base"):
         refuse_below(fixed + 16 * MIB, budget, memory, "; external=True lays the graph out for disk and needs less")
-        return Budget(rows=budget - fixed)
+        lanes = _lanes(budget - fixed, nodes, workers)
+        return Budget(rows=budget - fixed - (lanes - 1) * numbers.PER_LANE * nodes * workers, lanes=lanes)
     fixed += numbers.PER_FOUND * max(numbers.BATCH_PAIRS, 64 * nodes)
     refuse_below(fixed + 32 * MIB, budget, memory)
     left = budget - fixed
     return Budget(rows=left // 2, pairs=edges + left // 2 // numbers.PER_PAIR)
+
+
+def _by_node(nodes: int, workers: int, lanes: int) -> int:
+    """Bytes by node of a graph on disk: a worker searches from one source or from many, or clusters are made."""
+    search = max(numbers.PER_NODE_AND_WORKER, numbers.PER_LANE * lanes)
+    return (numbers.PER_NODE + max(numbers.PER_NODE_ROUNDED, workers * search)) * nodes
+
+
+def _lanes(left: int, nodes: int, workers: int) -> int:
+    """How many sources a worker can search from at once, a power of two."""
+    fit = int(numbers.LANE_SHARE * left) // max(1, numbers.PER_LANE * nodes * workers)
+    return min(numbers.BLOCK_SOURCES, 1 << max(0, fit.bit_length() - 1))

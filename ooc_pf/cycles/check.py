@@ -21,9 +21,9 @@ from .budget import share_out
 from .disk_layout import build_external_graph
 from .graph import Graph
 from .inputs import Edges, load_edges
+from .passes import freeze, look
 from .point import CyclePoint
 from .program import CycleProgram, MakeProgram, nonnegative
-from .schedule import freeze, look
 from .search import NO_PAIRS, Found, NumbaOracle, SearchRules, all_sources
 from .search_igraph import IgraphOracle
 from .stored import load_point, load_program
@@ -156,7 +156,15 @@ class _Check:
             engine: Any = (
                 IgraphOracle(self.workspace.graph, (program.closing, program.rhs), workers)
                 if processes
-                else NumbaOracle(program.graph, workers, self.workers, self.budget.slots, self.pool)
+                else NumbaOracle(
+                    program.graph,
+                    workers,
+                    self.workers,
+                    self.budget.slots,
+                    self.pool,
+                    self.budget.lanes,
+                    self.budget.held,
+                )
             )
             rules, stop = SearchRules(hops=UNLIMITED, keep_paths=1, slack=program.slack), np.zeros(1, np.uint8)
             closed = nonnegative(point, self.pool)

@@ -63,7 +63,7 @@ def _write_grouped(
     """
     count = np.zeros(len(most), np.int64)
     with ArrayWriter(group, f"{name}_node", np.int32) as heads, ArrayWriter(group, f"{name}_edge", np.int32) as ids:
-        for first, last in _ranges(most, room):
+        for first, last in node_ranges(np.concatenate(([0], np.cumsum(most))), room):
             near, far, edge = (np.concatenate(part) for part in zip(*_in_range(edges, columns, first, last)))
             order = np.lexsort((far, near))
             count[first:last] = np.bincount(near - first, minlength=last - first)
@@ -72,11 +72,11 @@ def _write_grouped(
     return count
 
 
-def _ranges(most: np.ndarray, room: int) -> Iterator[tuple[int, int]]:
-    """Ranges of nodes with at most ``room`` entries together, or of a single node."""
-    total, first = np.concatenate(([0], np.cumsum(most))), 0
-    while first < len(most):
-        last = max(first + 1, int(np.searchsorted(total, total[first] + room, side="right")) - 1)
+def node_ranges(start: np.ndarray, room: int) -> Iterator[tuple[int, int]]:
+    """Ranges of nodes with at most ``room`` entries together, or of one; node i has ``start[i]:start[i + 1]``."""
+    first = 0
+    while first < len(start) - 1:
+        last = max(first + 1, int(np.searchsorted(start, start[first] + room, side="right")) - 1)
         yield first, last
         first = last
 

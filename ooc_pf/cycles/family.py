@@ -94,7 +94,7 @@ class CycleFamily:
     kind: str
     program: Callable[[Options], MakeProgram]
     settings: Callable[[Options, bool], Settings | None]
-    finish: Callable[[CycleData, CycleState, Options, str], dict[str, Any]] | None = None
+    finish: Callable[[CycleData, CycleState, Options, str, np.ndarray], dict[str, Any]] | None = None
     check_answer: CheckAnswer | None = None
     fields: dict[str, Any] = field(default_factory=dict)
 
@@ -261,7 +261,9 @@ class CycleFamily:
         if self.processes(options):
             assert workspace is not None
             return IgraphOracle(workspace.graph, rule, session.threads)
-        here = NumbaOracle(program.graph, session.threads, session.workers, session.budget.slots, session.pool)
+        here = NumbaOracle(
+            program.graph, session.threads, session.workers, session.budget.slots, session.pool, session.budget.lanes
+        )
         if session.client is None:
             return here
         assert workspace is not None

@@ -127,8 +127,8 @@ def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, clos
     near, far, split_nodes = _split_nodes(u, v, component)
     passable = cyclic if passable is None else cyclic & passable
     closing = cyclic if closing is None else cyclic & closing
-    arc_start, arc_node, arc_edge = _arcs(near, far, split_nodes, np.flatnonzero(passable))
-    return Graph.of(arc_start, arc_node, arc_edge, *_closers(near, far, split_nodes, np.flatnonzero(closing)))
+    arc_start, arc_node, arc_edge = lay_out_arcs(near, far, split_nodes, np.flatnonzero(passable))
+    return Graph.of(arc_start, arc_node, arc_edge, *lay_out_closers(near, far, split_nodes, np.flatnonzero(closing)))
 
 
 def build_complete_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable: np.ndarray) -> Graph:
@@ -136,7 +136,7 @@ def build_complete_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable: 
 
     Nodes keep their numbers: a complete graph does not fall apart. Every node that has an arc is a source.
     """
-    arcs = _arcs(u, v, nodes, np.flatnonzero(passable))
+    arcs = lay_out_arcs(u, v, nodes, np.flatnonzero(passable))
     degree = np.diff(arcs[0])
     sources = np.flatnonzero(degree)
     sources = sources[np.argsort(_round_robin(degree[sources]))].astype(np.int32)
@@ -198,7 +198,7 @@ def _split_nodes(u: np.ndarray, v: np.ndarray, component: np.ndarray) -> tuple[n
     return near, far, len(copies)
 
 
-def _arcs(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def lay_out_arcs(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Both directions of ``edges``, by tail and then by head."""
     tail = np.concatenate((near[edges], far[edges]))
     head = np.concatenate((far[edges], near[edges]))
@@ -207,7 +207,7 @@ def _arcs(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return start, head[order].astype(np.int32), np.tile(edges, 2)[order].astype(np.int32)
 
 
-def _closers(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def lay_out_closers(near, far, nodes, edges) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Assign each closing edge to the end that closes more: a small vertex cover, taken greedily by degree."""
     a, b = near[edges], far[edges]
     degree = np.bincount(np.concatenate((a, b)), minlength=nodes)

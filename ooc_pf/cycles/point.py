@@ -57,7 +57,9 @@ class CyclePoint(Iterate):
         before = self.program
         moved = (part + (step - before.step) for _, part in before.target.spans())
         target = Vector.filled(moved, before.size, np.float64, self.pool)
-        self._follow(first.stretched(step, target), step / before.step)
+        self._follow(first.stretched(step, target, self.pool), step / before.step)
+        if before.inverse.whole is None and before.inverse is not first.inverse:
+            before.inverse.close()
 
     def _follow(self, program: CycleProgram, growth: float) -> None:
         """Go over to a program in which the same duals move y away from the target so many times as far."""

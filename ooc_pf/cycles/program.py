@@ -186,12 +186,13 @@ class CycleProgram:
 
     # -- values ---------------------------------------------------------------------------------------------------
 
-    def stretched(self, step: float, target: Vector) -> "CycleProgram":
+    def stretched(self, step: float, target: Vector, pool: Pool | None) -> "CycleProgram":
         """A linear program with proximal steps of another length; call it on the program as it was made.
 
         So the numbers depend on ``step`` alone, not on how it was reached.
         """
-        inverse = Vector.of(self.inverse.whole * (step / self.step))
+        longer = (part * (step / self.step) for _, part in self.inverse.spans())
+        inverse = Vector.filled(longer, self.size, np.float64, pool)
         return replace(self, target=target, inverse=inverse, step=step, magnitude=max(1.0, -step))
 
     def value(self, x: Vector) -> float:

@@ -7,7 +7,7 @@ certify.
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -25,9 +25,12 @@ from ..kernels.paths import UNLIMITED
 from ..storage.vectors import Vector
 from ..storage.workspace import Workspace
 from . import settings as numbers
+from .found import Found
+from .frozen import Frozen, SearchRules
+from .passes import draw_roots, freeze, heated, hottest, look
 from .point import CyclePoint
 from .program import CycleProgram, nonnegative
-from .search import Found, Frozen, Places, SearchRules, all_sources, count_blocks
+from .search import Places, all_sources, count_blocks
 from .settings import CERTIFY, HOT, Settings, Stage
 
 RATIO_REACHED = "ratio_reached"  # a status
@@ -70,16 +73,24 @@ CycleState = State[CyclePoint, ConstraintStore, CyclePlan]
 
 @dataclass(frozen=True)
 class CyclePass(Pass):
-    """A pass over some sources; ``cut`` tells whether violated rows were left out because there were too many."""
+    """A pass over some sources.
+
+    ``cut`` tells whether violated rows were left out because there were too many, ``surveyed`` that all closing edges
+    were looked at by way of the contracted graph.
+    """
 
     cut: bool = False
+    surveyed: bool = False
 
 
 class Rounder(Protocol):
     """Makes clusters of a point on the way."""
 
-    def improve(self, point: CyclePoint, iteration: int) -> np.ndarray:
-        """Clusters at least as good as those that the point has, int32[nodes]; other ones in other iterations."""
+    def improve(self, point: CyclePoint, iteration: int, stop: np.ndarray, *, thoroughly: bool = False) -> np.ndarray:
+        """Clusters at least as good as those that the point has, int32[nodes]; other ones in other iterations.
+
+        May raise SearchStopped once ``stop`` uint8[1] is set.
+        """
         ...
 
     def cost(self, point: CyclePoint) -> float:
@@ -89,41 +100,6 @@ class Rounder(Protocol):
     def feasible(self, point: CyclePoint) -> Vector | None:
         """The clusters of the point as a feasible x, if that is not too large."""
         ...
-
-
-def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
-    """The point the oracle looks at."""
-    graph = program.graph
-    known = program.pairs.by_lower_end(graph.nodes) if program.pairs else None
-    return Frozen(graph, y, program.limit, program.beyond, known, address)
-
-
-def look(
-    program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: int, point: Vector | None
-) -> tuple[Found, float, bool]:
-    """Take in what a search brings, batch by batch: rows, the largest violation, and whether rows were left out.
-
-    Of more than ``most_rows`` those that are violated most are kept, and no new pairs but theirs.
-
-    ``point``, which begins as max(y, 0), is made feasible on the way for all edges looked at; of pairs that are new,
-    the reach stays with what was found.
-    """
-    parts: list[Found] = []
-    held, seen, worst = 0, 0, 0.0
-    for found in batches:
-        old = found.edge >= 0
-        edge, reach = found.edge[old], found.reach[old]
-        worst = max(worst, float(found.violation.max(initial=0.0)))
-        if point is not None:
-            worst = max(worst, float((program.limit(np.maximum(y.take(edge), 0.0)) - reach).max(initial=0.0)))
-            point.put(edge, program.within(reach))
-        parts.append(replace(found, edge=found.edge[~old], reach=found.reach[~old]))
-        held, seen = held + len(found.rows), seen + len(found.rows)
-        if held > numbers.CROWDED * most_rows:
-            parts = [Found.join(parts).worst_rows(most_rows)]
-            held = len(parts[0].rows)
-    taken = Found.join(parts).worst_rows(most_rows)
-    return taken.numbered(y.size), worst, len(taken.rows) < seen
 
 
 @dataclass(frozen=True)
@@ -204,7 +180,56 @@ class CycleSchedule:
 
     def find(self, state: CycleState) -> CyclePass:
         stage = self.stage(state.plan)
-        return self.find_by_trees(state) if stage.hops < 0 else self.find_by_searches(state, stage)
+        if stage.hops < 0:
+            return self.find_by_trees(state)
+        surveyed = self.find_by_survey(state) if stage.name == CERTIFY and self.settings.shrink else None
+        return surveyed or self.find_by_searches(state, stage)
+
+    def find_by_survey(self, state: CycleState, *, rows: bool = True) -> CyclePass | None:
+        """A complete pass over the contracted graph, and rows through the most violated sources.
+
+        None if the contracted graph is not much smaller.
+        """
+        iterate, program = state.point, state.point.program
+        with self.monitor.timed("oracle"), self.monitor.bar("survey", count_blocks(self.sources)) as tick:
+            frozen = freeze(program, iterate.y, self._address())
+            most_joins = min(frozen.graph.arcs // self.settings.shrink, self.settings.most_rows)
+            survey = self.oracle.survey(frozen, most_joins, tick=tick, stop=self.monitor.stop)
+            if survey is None:
+                return None
+            point = nonnegative(iterate.y, iterate.pool)
+            worst = look(program, iterate.y, survey.batches(), 0, point)[1]
+            peak, relaxed = survey.peak, survey.relaxed
+            del survey  # the contracted graph makes room for rows
+            found = self._rows_of_hot(state, frozen, peak, worst, tick) if rows else Found.join([])
+        taken, relaxed = self._worthwhile(found), relaxed + found.relaxed
+        return CyclePass(len(taken), worst, taken, relaxed, self._proof(state, point, worst), point, surveyed=True)
+
+    def _rows_of_hot(
+        self, state: CycleState, frozen: Frozen, peak: np.ndarray, worst: float, tick: Callable[[], bool]
+    ) -> Found:
+        """Rows through trees from the most violated sources; of the very worst by searches if trees miss them."""
+        hot = np.where(peak > self.cold(worst), peak, 0.0)
+        count = min(self.settings.trees or 1, int(np.count_nonzero(hot)))
+        if not count:
+            return Found.join([])
+        generator = np.random.default_rng([self.seed, state.iteration])
+        roots = self.program.graph.sources[generator.choice(len(hot), count, replace=False, p=hot / hot.sum())]
+        found = self._grow(frozen, roots, worst, tick)
+        if float(found.violation.max(initial=0.0)) >= numbers.MET_BY_TREES * worst:
+            return found
+        part = hottest(peak, 0.0, numbers.BLOCK_SOURCES)
+        rules = SearchRules(UNLIMITED, self.settings.keep_paths, self.program.slack)
+        batches = self.oracle.find(frozen, part, rules=rules, tick=tick, stop=self.monitor.stop)
+        return replace(Found.join([found, *batches]), edge=found.edge, reach=found.reach)
+
+    def _grow(self, frozen: Frozen, roots: np.ndarray, worst: float, tick: Callable[[], bool]) -> Found:
+        """Cycles through shortest-path trees from these roots."""
+        assert self.settings.penalty is not None
+        # A detour of a few arcs more is worth finding only once the violations are of that size.
+        penalty = self.settings.penalty * min(1.0, worst)
+        slack, most = self.program.slack, self.settings.most_rows
+        return self.oracle.find_by_trees(frozen, roots, penalty=penalty, slack=slack, most=most, tick=tick)
 
     def find_by_searches(self, state: CycleState, stage: Stage) -> CyclePass:
         """One bounded search from each source of the wave."""
@@ -226,10 +251,12 @@ class CycleSchedule:
             return CyclePass(len(rows), worst, rows, found.relaxed, cut=cut)
         if len(found.pairs):
             point = Vector.of(np.concatenate((point.whole, iterate.program.within(found.reach))))
-        value = iterate.program.value(point)
-        bound, program = self.bound(state), self.program
-        certificate = Certificate(value, bound, worst, program.scale, worth=program.worth)
-        return CyclePass(len(rows), worst, rows, found.relaxed, certificate, point, cut)
+        return CyclePass(len(rows), worst, rows, found.relaxed, self._proof(state, point, worst), point, cut)
+
+    def _proof(self, state: CycleState, point: Vector, worst: float) -> Certificate:
+        """What a complete search proves."""
+        value, program = state.point.program.value(point), self.program
+        return Certificate(value, self.bound(state), worst, program.scale, worth=program.worth)
 
     def _address(self) -> Any:
         return None if self.workspace is None else (self.workspace.generation, "y")
@@ -253,14 +280,11 @@ class CycleSchedule:
         iterate = state.point
         if not iterate.program.graph.closers:
             return CyclePass(0, 0.0, Rows.empty())
-        assert self.settings.trees is not None and self.settings.penalty is not None
+        assert self.settings.trees is not None
         generator = np.random.default_rng([self.seed, state.iteration])
-        roots = draw_roots(iterate.program, iterate.y, self.settings.trees, generator)
-        # A detour of a few arcs more is worth finding only once the violations are of that size.
-        penalty = self.settings.penalty * min(1.0, state.plan.last)
+        roots = draw_roots(iterate, self.settings.trees, generator)
         with self.monitor.timed("oracle"), self.monitor.bar("trees", len(roots)) as tick:
-            frozen = freeze(iterate.program, iterate.y)
-            found = self.oracle.find_by_trees(frozen, roots, penalty=penalty, slack=self.program.slack, tick=tick)
+            found = self._grow(freeze(iterate.program, iterate.y), roots, state.plan.last, tick)
         worst = float(found.violation.max(initial=0.0))
         return CyclePass(len(found.rows), worst, found.rows, found.relaxed)
 
@@ -268,7 +292,7 @@ class CycleSchedule:
 
     def sweep(self, state: CycleState, found: CyclePass) -> Swept:
         swept = self._sweep(state, found)
-        return replace(swept, more={**swept.more, **self._round(state)})
+        return replace(swept, more={**swept.more, **self._round(state, thoroughly=found.surveyed)})
 
     def _sweep(self, state: CycleState, found: CyclePass) -> Swept:
         iterate, stage = state.point, self.stage(state.plan)
@@ -299,13 +323,19 @@ class CycleSchedule:
 
     # -- clusters -----------------------------------------------------------------------------------------------------
 
-    def _round(self, state: CycleState) -> dict[str, float]:
-        """Make clusters if it is time, and say what is known of the best ones."""
+    def _round(self, state: CycleState, *, thoroughly: bool) -> dict[str, float]:
+        """Make clusters if it is time, and say what is known of the best ones.
+
+        Near the end of a run the bound hardly rises any more, and better clusters are worth their time.
+        """
         if self.rounder is None:
             return {}
         if self._is_time_to_round(state):
+            self.oracle.release()
             with self.monitor.timed("round"):
-                state.point.labels = self.rounder.improve(state.point, state.iteration)
+                state.point.labels = self.rounder.improve(
+                    state.point, state.iteration, self.monitor.stop, thoroughly=thoroughly
+                )
             state.moved = True
         return self._standing(state)
 
@@ -352,7 +382,7 @@ class CycleSchedule:
             return CyclePlan(CERTIFY if promising else stage.name, last=worst)
         if stage.name == CERTIFY:
             cold = self.cold(worst)
-            again = self.revisits and not len(hottest(state.point.heat, cold, 1))
+            again = turn.found.surveyed or (self.revisits and not len(hottest(state.point.heat, cold, 1)))
             return CyclePlan(CERTIFY if again else self.names[-1], last=worst, cold=cold)
         return self._next_pass(now, stage, turn, worst)
 
@@ -382,7 +412,9 @@ class CycleSchedule:
         """A program over cycles always has a solution, so that only a proof that is good enough ends it."""
         if self.ratio is None:
             return None
-        return RATIO_REACHED if self._standing(state).get("ratio", np.inf) <= self.ratio else None
+        last = state.history[-1] if state.history and state.history[-1]["iteration"] == state.iteration else {}
+        standing = last if "bound_of_clusterings" in last else self._standing(state)
+        return RATIO_REACHED if standing.get("ratio", np.inf) <= self.ratio else None
 
     def close(self, state: CycleState, status: str) -> Certificate | None:
         """Look once more if there is time, so that there is a good feasible point; or take a plain one."""
@@ -394,7 +426,9 @@ class CycleSchedule:
             state.feasible = None
         if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):
             with contextlib.suppress(SearchStopped, BudgetError), self.monitor.at_most(numbers.CLOSING_SECONDS):
-                seen = self.find(replace(state, point=replace(state.point), plan=CyclePlan(CERTIFY)))
+                look_on = replace(state, point=replace(state.point), plan=CyclePlan(CERTIFY))
+                surveyed = self.find_by_survey(look_on, rows=False) if self.settings.shrink else None
+                seen = surveyed or self.find(look_on)
                 certificate = seen.certificate
                 if certificate and certificate.objective <= state.objective:
                     state.feasible, state.objective = seen.point, certificate.objective
@@ -415,28 +449,3 @@ def keep_better(state: CycleState, program: CycleProgram, point: Vector) -> None
         state.feasible, state.objective = point, value
     else:
         point.close()
-
-
-def draw_roots(program: CycleProgram, y: Vector, count: int, generator: np.random.Generator) -> np.ndarray:
-    """Roots for trees: nodes drawn by the multipliers that pass through them, since that is where short paths meet."""
-    graph = program.graph
-    load = np.concatenate([load for _, load in program.cost_and_load(y, 1.0)])
-    tail = np.repeat(np.arange(graph.nodes), np.diff(graph.arc_start))
-    traffic = np.bincount(tail, np.maximum(load[graph.arc_edge.whole], 0.0), graph.nodes)
-    busy = np.flatnonzero(traffic)
-    if not len(busy):
-        return generator.choice(graph.closer_node.whole, count)
-    return generator.choice(busy, min(count, len(busy)), replace=False, p=traffic[busy] / traffic.sum())
-
-
-def hottest(heat: np.ndarray, cold: float, most: int) -> np.ndarray:
-    """Positions of the at most ``most`` sources whose expected violation exceeds ``cold``, the largest ones."""
-    hot = np.flatnonzero(heat > cold)
-    return np.sort(hot[np.argsort(-heat[hot], kind="stable")[:most]])
-
-
-def heated(heat: np.ndarray | None, sources: int, places: Places, peak: np.ndarray) -> np.ndarray:
-    """The violation expected from each source after the sweeps that follow; infinite for one never searched."""
-    heat = np.full(sources, np.inf) if heat is None else heat.copy()
-    heat[places] = numbers.LEFT_BY_SWEEPS * peak
-    return heat

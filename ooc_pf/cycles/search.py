@@ -9,70 +9,21 @@ import queue
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from ..engine.parallel import run_tasks
 from ..engine.rows import Rows
 from ..errors import SearchStopped
-from ..kernels import pairs, paths, trees
+from ..kernels import lanes, pairs, paths
 from ..storage.vectors import Pool, Vector
 from . import settings
 from .arcs import Arcs, Scratch
+from .contract import Contracted, closing_edges, contract
 from .found import NO_PAIRS, Found, pair_number
+from .frozen import Frozen, SearchRules
 from .graph import Graph
-
-
-@dataclass(frozen=True)
-class Frozen:
-    """The point a pass looks at.
-
-    Attributes
-    ----------
-    graph : Graph
-    y : Vector
-        By edge; lengths are max(y, 0).
-    limit : x -> limit
-        The length below which a path violates its row, from the x of its closing edge.
-    beyond : float
-        The same for a pair of a complete graph that is not ``known``; -inf for other graphs.
-    known : (int64[nodes + 1], int32[pairs]) or None
-        Upper ends of the known pairs, in CSR by lower end.
-    address : (Path, str) or None
-        Where workers in other processes find the point: a group and the name of an array in it.
-    """
-
-    graph: Graph
-    y: Vector
-    limit: Callable[[np.ndarray], np.ndarray]
-    beyond: float = -np.inf
-    known: tuple[np.ndarray, np.ndarray] | None = None
-    address: tuple[Path, str] | None = None
-
-    def x(self, edge: np.ndarray) -> np.ndarray:
-        """Values at some edges."""
-        return np.maximum(self.y.take(edge), 0.0)
-
-
-@dataclass(frozen=True)
-class SearchRules:
-    """How far a search goes, and what it keeps.
-
-    Attributes
-    ----------
-    hops : int
-        Paths have at most one arc more than this; `kernels.paths.UNLIMITED`: a complete search.
-    keep_paths : int
-        Rows for each closing edge at most, those of the shortest paths.
-    slack : float
-        Rows violated by no more than this are left out.
-    """
-
-    hops: int
-    keep_paths: int
-    slack: float
-
+from .lane_search import Forest, search_lanes
 
 # Which sources to search from: their places in ``graph.sources``.
 Places = range | np.ndarray
@@ -131,6 +82,12 @@ class Block:
         edge, node = (_joined(vector, spans) for vector in (graph.closer_edge, graph.closer_node))
         return cls(graph.sources[at], start, edge, node)
 
+    def part(self, first: int, last: int) -> "Block":
+        """The sources ``first:last`` of the block."""
+        start = self.start[first : last + 1]
+        span = slice(start[0], start[-1])
+        return Block(self.sources[first:last], start - start[0], self.edge[span], self.node[span])
+
     @property
     def owner(self) -> np.ndarray:
         """Which source each closing edge belongs to."""
@@ -155,40 +112,73 @@ def join_or_stop(parts: list[Found | None]) -> Found:
     return Found.join(parts)
 
 
+class Survey:
+    """What a complete search says of every closing edge, by way of the contracted graph; without rows.
+
+    ``peak`` (float64[sources]) is the largest violation from each source, once all batches were taken.
+    """
+
+    def __init__(self, frozen: Frozen, small: Contracted, distance: np.ndarray, relaxed: int):
+        self._frozen, self._small, self._distance, self.relaxed = frozen, small, distance, relaxed
+        self.peak = np.zeros(len(frozen.graph.sources))
+
+    def batches(self) -> Iterator[Found]:
+        """The closing edges in parts, with the reach of each."""
+        none = np.empty(0)
+        for place, near, far, edge, limit in closing_edges(self._frozen):
+            reach = self._small.reach(near, far, limit, self._distance)
+            np.maximum.at(self.peak, place, limit - reach)
+            yield Found(Rows.empty(), none, none, edge, reach, NO_PAIRS, 0)
+
+
 class NumbaOracle:
     """The bounded search, in threads over shared arrays.
 
     Parameters
     ----------
     pool : Executor
-    workers : int
+    workers : int or list of Scratch
+        How many, or what they have already, of a larger graph.
     slots : int or None
         Pages of arcs that each worker may hold, which then come from the files of ``pages``; None: arcs are whole.
+    width : int
+        Sources that a worker searches from at once; costs time and memory only.
+    held : int
+        Pages of arcs that stay in memory for all workers.
     """
 
     def __init__(
         self,
         graph: Graph,
         pool: Executor | None,
-        workers: int,
+        workers: int | list[Scratch],
         slots: int | None = None,
         pages: Pool | None = None,
+        width: int = settings.BLOCK_SOURCES,
+        held: int = 0,
     ):
-        self._pool = pool
+        self._pool, self._width, self._held = pool, width, held
         self._pages = None if slots is None else pages
         self._arcs: Arcs | None = None
         self._scratch: queue.SimpleQueue[Scratch] = queue.SimpleQueue()
-        self._all_scratch = [Scratch(graph.nodes, slots) for _ in range(workers)]
+        if isinstance(workers, int):
+            workers = [Scratch(graph.nodes, slots, width) for _ in range(workers)]
+        self._all_scratch = workers
         for scratch in self._all_scratch:
             self._scratch.put(scratch)
 
     def lay_out(self, frozen: Frozen) -> None:
         """Give the arcs the lengths of a point; its blocks can be searched then."""
         if self._arcs is None:
-            self._arcs = Arcs(frozen.graph, self._pages)
+            self._arcs = Arcs(frozen.graph, self._pages, self._held)
         self._arcs.set_lengths(frozen.x)
         for scratch in self._all_scratch:
             scratch.hold(self._arcs)
+
+    def release(self) -> None:
+        """Give up what only searches need, where memory is short."""
+        for scratch in self._all_scratch:
+            scratch.release()
 
     def find(
         self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
@@ -209,6 +199,23 @@ class NumbaOracle:
             tasks = [tuple(blocks[at : at + several]) for at in range(0, len(blocks), several)]
             yield join_or_stop([found for task in run_tasks(self._pool, search, tasks) for found in task])
 
+    def survey(self, frozen: Frozen, most_joins: int, *, tick: Callable[[], bool], stop: np.ndarray) -> Survey | None:
+        """A complete search over the contracted graph; None if that has more joins than this."""
+        small = contract(frozen, most_joins)
+        return None if small is None else self._survey_of(frozen, small, tick, stop)
+
+    def _survey_of(self, frozen: Frozen, small: Contracted, tick: Callable[[], bool], stop: np.ndarray) -> Survey:
+        """Search from all sources of the contracted graph."""
+        joins = len(small.length) - len(small.pair)
+        distance, relaxed = np.empty(len(small.pair)), 0
+        view = Frozen(small.graph, Vector.of(small.length), lambda limit: limit)
+        oracle = NumbaOracle(small.graph, self._pool, self._all_scratch, width=self._width)
+        rules = SearchRules(paths.UNLIMITED, keep_paths=1, slack=np.inf)
+        for found in oracle.find(view, all_sources(small.graph), rules=rules, tick=tick, stop=stop):
+            distance[found.edge - joins] = found.reach
+            relaxed += found.relaxed
+        return Survey(frozen, small, distance, relaxed)
+
     def search_block(self, frozen: Frozen, places: Places, *, rules: SearchRules, stop: np.ndarray) -> Found | None:
         """What one block finds at the point laid out; None if it was stopped."""
         block = Block.read(frozen.graph, places)
@@ -223,40 +230,50 @@ class NumbaOracle:
             self._scratch.put(scratch)
 
     def find_by_trees(
-        self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float, tick: Callable[[], bool]
+        self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float, most: int, tick: Callable[[], bool]
     ) -> Found:
-        """Violated cycles through a shortest-path tree from each root, the best one for each closing edge."""
-        graph = frozen.graph
+        """Violated cycles through a shortest-path tree from each root, the best one for each closing edge.
+
+        At most ``most`` of them, those that are violated most.
+        """
         self.lay_out(frozen)
-        limit = frozen.limit(frozen.x(graph.closer_edge.whole))
-        forest = np.empty((len(roots), graph.nodes, 3), np.int32)
-        radius = 2.0 * float(limit.max(initial=0.0)) + 1e-300
+        forest, stop = Forest(frozen, self._arcs, slack, most, self._pages), np.zeros(1, np.uint8)
 
-        def grow(number: int, root: int) -> int | None:
-            if not tick():
-                return None
-            scratch = self._scratch.get()
-            try:
-                return trees.grow_tree(
-                    root, radius, penalty, root, self._arcs.start, self._arcs.whole, scratch.labels, forest[number]
-                )
-            finally:
-                self._scratch.put(scratch)
+        def grow(scratch: Scratch, some: np.ndarray) -> int | None:
+            return forest.grow(scratch.lanes, some, penalty, int(roots[0]), stop) if tick() else None
 
-        relaxed = run_tasks(self._pool, grow, enumerate(roots.tolist()))
-        if None in relaxed:
-            raise SearchStopped
-        x = np.maximum(frozen.y.whole, 0.0)
-        spans = np.array_split(np.arange(graph.closers), settings.TREE_PARTS)
-        near = np.repeat(graph.sources, np.diff(graph.closer_start))
-        calls = [(graph, x, limit, near, forest, slack, span[0], span[-1] + 1) for span in spans if len(span)]
-        found = Found.join(run_tasks(self._pool, _climb, calls))
-        return replace(found, relaxed=sum(relaxed))
+        groups = cut(roots, min(settings.TREE_LANES, self._width))
+        for at in range(0, len(groups), len(self._all_scratch)):
+            calls = list(zip(self._all_scratch, groups[at:], strict=False))
+            relaxed = run_tasks(self._pool, grow, calls)
+            if None in relaxed:
+                raise SearchStopped
+            forest.relaxed += sum(relaxed)
+            for scratch, _ in calls:
+                forest.climb(scratch.lanes, self._pool)
+        return forest.found()
 
     def _search(
         self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray
     ) -> Found | None:
-        """The violated cycles of a block; None if it was stopped."""
+        """The violated cycles of a block; None if it was stopped.
+
+        In a complete search, the first sources tell whether the others are better searched from one by one or together.
+        """
+        if rules.hops < paths.UNLIMITED or frozen.known is not None or len(block.sources) <= settings.SCOUTS:
+            return self._search_each(scratch, frozen, block, rules, stop)
+        first = self._search_each(scratch, frozen, block.part(0, settings.SCOUTS), rules, stop)
+        if first is None:
+            return None
+        wide = settings.WIDE * first.relaxed > settings.SCOUTS * frozen.graph.arcs
+        search = self._search_lanes if wide else self._search_each
+        others = search(scratch, frozen, block.part(settings.SCOUTS, len(block.sources)), rules, stop)
+        return None if others is None else Found.join([first, others])
+
+    def _search_each(
+        self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray
+    ) -> Found | None:
+        """The violated cycles of a block, by a search from each source; None if it was stopped."""
         limit = frozen.limit(frozen.x(block.edge))
         need, reach = limit - self._arcs.shortest[block.node], np.empty(len(block.edge))
         closers = paths.Closers(block.sources, block.start, block.node, block.edge, limit, need, reach)
@@ -287,6 +304,23 @@ class NumbaOracle:
         peak = block.peak(block.owner, limit - reach)
         return Found(Rows(start, entries), violation, peak, block.edge, reach, NO_PAIRS, int(state[paths.RELAXED]))
 
+    def _search_lanes(
+        self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray
+    ) -> Found | None:
+        """The same by searches from as many sources at once as there are lanes."""
+        parts = []
+        for at in range(0, len(block.sources), self._width):
+            part = block.part(at, min(at + self._width, len(block.sources)))
+            limit = frozen.limit(frozen.x(part.edge))
+            closers = lanes.Ends(part.owner.astype(np.int32), part.node, part.edge, limit)
+            found = search_lanes(self._arcs, scratch, closers, part.sources, rules.keep_paths, rules.slack, stop)
+            if found is None:
+                return None
+            rows, violation, reach, relaxed = found
+            peak = part.peak(part.owner, limit - reach)
+            parts.append(Found(rows, violation, peak, part.edge, reach, NO_PAIRS, relaxed))
+        return Found.join(parts)
+
     def _discover(self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules) -> Found:
         """The pairs without a variable that are closer than they may be."""
         parts, done, most = [], 0, min(rules.hops, paths.UNLIMITED - 1) + 1
@@ -310,18 +344,3 @@ class NumbaOracle:
             owner = order[np.searchsorted(block.sources, ends[:count, 0], sorter=order)]
             parts.append(Found(rows, gap, block.peak(owner, gap), edge, reach[:count], ends[:count], relaxed))
         return replace(Found.join(parts), peak=np.max([part.peak for part in parts], axis=0))
-
-
-def _climb(graph: Graph, x, limit, near, forest, slack, first, last) -> Found:
-    """Rows through the best tree for each of the closing edges ``first:last``."""
-    span = slice(first, last)
-    near, far, closing = near[span], graph.closer_node.whole[span], graph.closer_edge.whole[span]
-    best, length = np.empty(last - first, np.int32), np.empty(last - first)
-    trees.best_trees(near, far, limit[span], slack, x, forest, best, length)
-    hit = best >= 0
-    start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
-    trees.tree_rows(near, far, closing, best, forest, start, edges)
-    edges = np.empty(int(start[-1]), np.int32)
-    trees.tree_rows(near, far, closing, best, forest, start, edges)
-    gap = (limit[span] - length)[hit]
-    return Found(Rows(start, edges), gap, np.empty(0), np.empty(0, np.int32), np.empty(0), NO_PAIRS, 0)

@@ -41,7 +41,7 @@ class Address:
         Of the point, within it.
     rule : (float, float, float)
         ``closing`` and ``rhs`` of the limit, and the limit of pairs not known.
-    vectors, slots : int or None
+    vectors, slots : int or None; lanes, held : int
         What a worker may hold, as in `Budget`.
     """
 
@@ -51,16 +51,18 @@ class Address:
     rule: tuple[float, float, float]
     vectors: int | None
     slots: int | None
+    lanes: int
+    held: int
 
 
 class ClusterOracle:
-    """Searches on the workers of ``client``; trees, which are few, with the oracle ``here``."""
+    """Searches on the workers of ``client``; what is little work is done by the oracle ``here``."""
 
     def __init__(
         self, here: NumbaOracle, workspace: Workspace, limit_rule: tuple[float, float], client: Any, budget: Budget
     ):
         self._workspace, self._rule, self._client, self._budget = workspace, limit_rule, client, budget
-        self.find_by_trees = here.find_by_trees
+        self.find_by_trees, self.survey, self.release = here.find_by_trees, here.survey, here.release
 
     def find(
         self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
@@ -74,6 +76,8 @@ class ClusterOracle:
             (*self._rule, frozen.beyond),
             self._budget.vectors,
             self._budget.slots,
+            self._budget.lanes,
+            self._budget.held,
         )
         for batch in batches(frozen, places):
             if not all([tick() for _ in range(count_blocks(batch))]):
@@ -89,12 +93,12 @@ class ClusterOracle:
 class WorkerCache:
     """What a worker keeps from task to task: a graph, and the last point with its arcs laid out."""
 
-    def __init__(self, group: Path, vectors: int | None, slots: int | None):
+    def __init__(self, group: Path, vectors: int | None, slots: int | None, lanes: int, held: int):
         self._folder = tempfile.TemporaryDirectory(dir=worker_folder())
         self.pool = Pool(vectors, Path(self._folder.name))
         self._edges = group.parent / EDGES
         self.graph = Graph.read(group, self.pool).check(open_array(self._edges, "u").shape[0], group)
-        self.oracle = NumbaOracle(self.graph, None, 1, slots, self.pool)
+        self.oracle = NumbaOracle(self.graph, None, 1, slots, self.pool, lanes, held)
         self._mark: Any = None
         self._frozen: Frozen | None = None
 
@@ -139,22 +143,22 @@ def search_places(at: Address, places: Places, rules: SearchRules) -> Found:
         root = local_copy(at.home)
         if is_url(at.home) and not (root / at.group).exists():
             Mirror(at.home).pull()
-        cache, point = _cache_for(root / GRAPH, at.vectors, at.slots), root / at.group
+        cache, point = _cache_for(root / GRAPH, at.vectors, at.slots, at.lanes, at.held), root / at.group
         frozen = cache.look_at((_mark(point), at.name, at.rule), point, at.name, at.rule)
         # Block by block, as threads do: it decides the order of what is found.
         blocks = cut(places, settings.BLOCK_SOURCES)
         return Found.join([cache.oracle.search_block(frozen, block, rules=rules, stop=stop) for block in blocks])
 
 
-def _cache_for(group: Path, vectors: int | None, slots: int | None) -> WorkerCache:
+def _cache_for(group: Path, vectors: int | None, slots: int | None, lanes: int, held: int) -> WorkerCache:
     """The cache for this graph: the present one, or a new one in its place."""
     global _cache
-    mark = (_mark(group), vectors, slots)
+    mark = (_mark(group), vectors, slots, lanes, held)
     if _cache is None or _cache[0] != mark:
         if _cache is not None:
             _cache[1].close()
             _cache = None
-        _cache = (mark, WorkerCache(group, vectors, slots))
+        _cache = (mark, WorkerCache(group, vectors, slots, lanes, held))
     return _cache[1]
 
 

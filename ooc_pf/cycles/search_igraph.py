@@ -29,6 +29,9 @@ class IgraphOracle:
         self._group, self._rule, self._pool = group, limit_rule, pool
         self._here = IgraphSearcher(group) if pool is None else None
 
+    def release(self) -> None:
+        """Nothing is kept between searches."""
+
     def find(
         self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
     ) -> Iterator[Found]:

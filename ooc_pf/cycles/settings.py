@@ -4,7 +4,7 @@
 read as ``settings.NAME``, so that a test can set them.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..storage.memory import MIB
@@ -61,6 +61,9 @@ class Settings:
         trees, and how long they get. None: `PROXIMAL_GAMMA`, and that stays.
     every : int or None
         A proximal step is taken once in so many passes of trees; in other passes always.
+    shrink : int or None
+        All distances are found by way of the contracted graph if that has fewer joins than arcs by this factor, and no
+        more than a pass takes up rows.
     patience : int or None
         Passes of trees in which the bound may stand still before the next stage; None: one.
     """
@@ -79,6 +82,7 @@ class Settings:
     most_gamma: float | None = None
     every: int | None = None
     patience: int | None = None
+    shrink: int | None = None
 
     def stored(self) -> dict[str, Any]:
         """As a manifest has them: stages as lists, and nothing that does not apply."""
@@ -104,12 +108,12 @@ class Settings:
         names, by_trees = [stage.name for stage in self.stages], any(stage.hops < 0 for stage in self.stages)
         counts = (self.keep_paths, self.most_rows, self.most_blocks, *(stage.waves for stage in self.stages))
         sizes = [self.promise, self.penalty, self.share, self.calm, *(stage.pays for stage in self.stages)]
-        lengths = (self.gamma, self.rise, self.most_gamma, self.every, self.patience)
+        lengths = (self.gamma, self.rise, self.most_gamma, self.every, self.patience, self.shrink)
         return (
             len({*names, CERTIFY}) == len(set(names)) == len(names) > 1
             and names[-1] != CERTIFY
             and (names[-1] == HOT or self.promise is not None)
-            and not (by_trees and (self.trees is None or self.penalty is None))
+            and not ((by_trees or self.shrink is not None) and (self.trees is None or self.penalty is None))
             and all(-1 <= stage.hops <= MOST_HOPS and 0 <= stage.rounds <= MOST_ROUNDS for stage in self.stages)
             and self.stages[names.index(CERTIFY)].hops == 0
             and all(1 <= count < 1 << 31 for count in counts)
@@ -148,30 +152,31 @@ TREES = (
 REVISITS = Stage(HOT, hops=0, waves=12, rounds=3, pays=0.0)
 
 CLUSTERING = Settings(
-    (*SHORT, *TREES, THOROUGH, REVISITS), keep_paths=6, most_rows=MANY, trees=32, penalty=0.03, share=0.05, calm=0.35
-)
-CLUSTERING_ON_DISK = Settings((*SHORT, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK, share=0.05, calm=0.35)
-# On complete graphs few pairs are at a distance below 1: complete passes are cheap, and trees do not pay.
-COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
-# Short proximal steps find the first multipliers soonest, long ones prove more. The rows of the solution are few, so
-# that trees, which cost little, are kept up for long.
-LINEAR = Settings(
-    (*SHORT, Stage("trees", hops=-1, waves=1, rounds=1, pays=5e-5), QUICK, REVISITS),
+    (*SHORT, *TREES, THOROUGH, REVISITS),
     keep_paths=6,
     most_rows=MANY,
     trees=32,
     penalty=0.03,
     share=0.05,
     calm=0.35,
+    shrink=8,
+)
+CLUSTERING_ON_DISK = replace(CLUSTERING, stages=(*TREES, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK)
+# On complete graphs few pairs are at a distance below 1: complete passes are cheap, and trees do not pay.
+COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
+# Short proximal steps find the first multipliers soonest, long ones prove more. The rows of the solution are few, so
+# that trees, which cost little, are kept up for long.
+LINEAR = replace(
+    CLUSTERING,
+    stages=(*SHORT, Stage("trees", hops=-1, waves=1, rounds=1, pays=5e-5), QUICK, REVISITS),
     gamma=4.0,
     rise=1.05,
     most_gamma=40.0,
     every=4,
     patience=12,
 )
-LINEAR_ON_DISK = Settings(
-    (*SHORT, QUICK, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK, share=0.05, calm=0.35, gamma=8.0
-)
+# Trees read all arcs in order, where searches for short cycles read them here and there.
+LINEAR_ON_DISK = replace(LINEAR, stages=LINEAR.stages[len(SHORT) :], keep_paths=3, most_rows=MANY_ON_DISK)
 # On complete graphs proximal steps want all rows.
 LINEAR_COMPLETE = Settings(
     (*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0, gamma=8.0
@@ -188,6 +193,8 @@ def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
 # -- shapes the bits, the same for every run ------------------------------------------------------------------------
 
 BLOCK_SOURCES = 32  # sources of one task
+SCOUTS, WIDE = 4, 6  # where so many sources look at one arc in six each, the others are searched from together
+MET_BY_TREES = 0.5  # if trees find no violation as large as this part of the worst, its sources are searched from
 CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
 LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later
 LEFT_BY_SWEEPS = 0.5  # the part of a violation that is expected to be left after the sweeps
@@ -196,7 +203,7 @@ REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched 
 DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
 DEALT = 64  # sources are dealt out round-robin in this many hands
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
-ROUND_AGAIN, ROUND_LATER = 1.4, 8  # clusters are made again after this many times the iterations, and so many more
+ROUND_AGAIN, ROUND_LATER = 1.2, 8  # clusters are made again after this many times the iterations, and so many more
 PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program, unless its settings say otherwise
 MOST_PLANES = 60  # tangents tried for the best scaling of the multipliers
 
@@ -204,6 +211,8 @@ MOST_PLANES = 60  # tangents tried for the best scaling of the multipliers
 
 CLOSING_SECONDS = 10.0  # the last look of a run that ends early may take, or as long as the run if that was longer
 BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14  # handed over together: blocks, and closing edges among them, at most
+SCAN_PAGES = 16  # read at a time when all arcs are read in order
+TREE_LANES = 16  # trees grown together: some for each core
 BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
 TASKS_EACH = 16  # tasks for each worker, of a batch
 TREE_PARTS = 16  # tasks that look for rows in trees
@@ -212,9 +221,10 @@ ROW_BUFFER, ENTRY_BUFFER = 1 << 14, 1 << 17  # of a worker, at first
 LAYOUT_ENTRY_BYTES = 160  # of an arc while its range of nodes is sorted
 
 # Bytes, for sharing out a budget.
-PER_EDGE = 132  # arcs with lengths, closing edges, and all vectors a run holds
+PER_EDGE = 220  # arcs with lengths, closing edges, all vectors a run holds, and what clusters are made of
 PER_EDGE_WHOLE = 240  # the same while the graph is built in memory
-PER_NODE, PER_NODE_AND_WORKER, PER_TREE_NODE = 100, 48, 12
+PER_NODE, PER_NODE_ROUNDED, PER_NODE_AND_WORKER = 100, 30, 49
+PER_LANE, LANE_SHARE = 20, 0.25  # of a node and worker; lanes take at most this share of what there is
 PER_FOUND, PER_PAIR = 64, 200  # a row that a pass found; a pair of a complete graph that has a variable
 IGRAPH_EDGE, IGRAPH_NODE = 90, 2400  # igraph has its own copy, and tables of distances from the sources of a block
 LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 32

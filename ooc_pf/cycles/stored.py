@@ -70,7 +70,9 @@ def _stored_step(program: CycleProgram, group: Path, pool: Pool) -> CycleProgram
     step = read_array(group, "step", dtype=np.float64)
     if step.shape != (1,) or not -np.inf < step[0] < 0.0:
         raise WorkspaceError(f"{group}: the step is damaged; `ooc-pf solve --restart` starts again")
-    return replace(program, target=target) if step[0] == program.step else program.stretched(float(step[0]), target)
+    return (
+        replace(program, target=target) if step[0] == program.step else program.stretched(float(step[0]), target, pool)
+    )
 
 
 def _stored_heat(group: Path, sources: int) -> np.ndarray | None:

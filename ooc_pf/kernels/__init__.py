@@ -9,6 +9,8 @@ kernels of other files use (`queue`, `heap`, `ragged.mix_bits`), touch those fil
 
 import numba
 
+from . import compiling  # noqa: F401 (it announces what is compiled)
+
 # One decorator for every kernel: compiled once per machine, and free of the interpreter lock while it runs.
 kernel = numba.njit(cache=True, nogil=True)
 

@@ -21,6 +21,43 @@ FILLED = 1
 
 
 @kernel
+def number_clusters(labels):
+    """The same clusters as int32, numbered by first appearance; ``labels`` are numbers from 0 on, not large ones."""
+    number, result, found = np.full(labels.max() + 1, NOWHERE, np.int32), np.empty(len(labels), np.int32), 0
+    for at in range(len(labels)):
+        if number[labels[at]] < 0:
+            number[labels[at]] = found
+            found += 1
+        result[at] = number[labels[at]]
+    return result
+
+
+@kernel
+def meet(one, other):
+    """The groups of nodes that both clusterings keep together, int32[nodes]; labels are below ``nodes``."""
+    nodes = len(one)
+    begin = np.zeros(nodes + 1, np.int32)
+    for at in range(nodes):
+        begin[one[at] + 1] += 1
+    for label in range(nodes):
+        begin[label + 1] += begin[label]
+    order, free = np.empty(nodes, np.int32), begin.copy()
+    for at in range(nodes):
+        order[free[one[at]]] = at
+        free[one[at]] += 1
+    seen, groups, found = np.full(nodes, NOWHERE, np.int32), np.empty(nodes, np.int32), 0
+    for label in range(nodes):
+        lowest = found
+        for k in range(begin[label], begin[label + 1]):
+            at = order[k]
+            if seen[other[at]] < lowest:
+                seen[other[at]] = found
+                found += 1
+            groups[at] = seen[other[at]]
+    return groups
+
+
+@kernel
 def pivot(start, node, take, order):
     """Each pivot still free, by ``order`` int32[nodes], takes its free neighbours over arcs with ``take`` bool[arcs].
 
@@ -172,7 +209,7 @@ def join_greedily(u, v, weight, size, base):
 
 
 @kernel
-def _pulls(start, node, weight, labels, at, pull, met):
+def pulls(start, node, weight, labels, at, pull, met):
     """Sum the weights from ``at`` to each cluster around it into ``pull``; the clusters met go to ``met``."""
     count = 0
     for arc in range(start[at], start[at + 1]):
@@ -185,7 +222,7 @@ def _pulls(start, node, weight, labels, at, pull, met):
 
 
 @kernel
-def _best_cluster(size, base, least, labels, total, at, pull, met, count):
+def best_cluster(size, base, least, labels, total, at, pull, met, count):
     """The cluster where ``at`` saves most, NOWHERE: its own, and what going there saves; clears ``pull``."""
     home = labels[at]
     here = pull[home] + base * size[at] * (total[home] - size[at])
@@ -204,7 +241,7 @@ def _best_cluster(size, base, least, labels, total, at, pull, met, count):
 
 
 @kernel
-def _place(size, labels, total, members, spare, at, target):
+def put_into(size, labels, total, members, spare, at, target):
     """Put ``at`` into cluster ``target``; NOWHERE: into an empty one.
 
     ``spare`` is a stack of the empty clusters, its height in its last element. An empty target is the top of the
@@ -228,7 +265,7 @@ def _place(size, labels, total, members, spare, at, target):
 
 
 @kernel
-def _count(labels, size):
+def count_members(labels, size):
     """Total size and number of members of each cluster, the stack of the empty ones, and scratch of the moves."""
     nodes = len(labels)
     total, members, spare = np.zeros(nodes), np.zeros(nodes, np.int32), np.zeros(nodes + 1, np.int32)
@@ -267,11 +304,11 @@ def _drain(start, node, weight, size, base, least, labels, total, members, spare
         state[HEAD] = (state[HEAD] + 1) % len(queue)
         state[QUEUED] -= 1
         waiting[at] = False
-        count = _pulls(start, node, weight, labels, at, pull, met)
-        target, gain = _best_cluster(size, base, least, labels, total, at, pull, met, count)
+        count = pulls(start, node, weight, labels, at, pull, met)
+        target, gain = best_cluster(size, base, least, labels, total, at, pull, met, count)
         home = labels[at]
         if target != home:
-            target = _place(size, labels, total, members, spare, at, target)
+            target = put_into(size, labels, total, members, spare, at, target)
             moved[state[MOVED]] = at
             origin[state[MOVED]] = home
             state[MOVED] += 1
@@ -287,7 +324,7 @@ def move_nodes(start, node, weight, size, base, least, labels, order):
     ``labels`` int32[nodes], numbers below ``nodes``, change in place. Returns what was saved.
     """
     nodes = len(labels)
-    total, members, spare, pull, met, state = _count(labels, size)
+    total, members, spare, pull, met, state = count_members(labels, size)
     queue, waiting = order.copy(), np.ones(nodes, np.bool_)
     moved, origin = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
     state[QUEUED] = nodes
@@ -323,7 +360,7 @@ def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
     numbers below ``nodes``, change in place. Returns what was saved, never negative by more than rounding.
     """
     nodes = len(labels)
-    total, members, spare, pull, met, state = _count(labels, size)
+    total, members, spare, pull, met, state = count_members(labels, size)
     queue, waiting = np.empty(nodes, np.int32), np.zeros(nodes, np.bool_)
     moved, origin = np.empty(depth, np.int32), np.empty(depth, np.int32)
     sum_saved = 0.0
@@ -332,7 +369,7 @@ def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
         if target == home:
             target = NOWHERE
         saved = _gain(start, node, weight, size, base, labels, total, at, target)
-        target = _place(size, labels, total, members, spare, at, target)
+        target = put_into(size, labels, total, members, spare, at, target)
         moved[0], origin[0] = at, home
         state[MOVED], state[HEAD], state[QUEUED] = 1, 0, 0
         _wake(start, node, weight, labels, at, home, target, queue, waiting, state)
@@ -342,7 +379,7 @@ def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
             waiting[queue[(state[HEAD] + j) % nodes]] = False
         if saved < -least:
             for j in range(state[MOVED] - 1, -1, -1):
-                _place(size, labels, total, members, spare, moved[j], origin[j])
+                put_into(size, labels, total, members, spare, moved[j], origin[j])
         else:
             sum_saved += saved
     return sum_saved

@@ -7,9 +7,9 @@ Put f = x on attractive edges and f = 1 - x on repulsive ones. The paper's progr
 for every cycle C with exactly one repulsive edge, so searches run on attractive edges only, and never beyond length 1.
 """
 
+import itertools
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -32,17 +32,18 @@ from ..engine.run import solve
 from ..engine.store import ConstraintStore
 from ..errors import InputError
 from ..storage.arrays import read_array
-from ..storage.vectors import Pool, Vector, read_vector, spans
+from ..storage.vectors import Pool, Vector, read_vector
 from ..storage.workspace import Workspace
 from .forms import read_form
-from .rounding import round_clusters, round_in_passes, round_quickly
+from .rounders import cost_of, fractions, last_clusters, make_rounder
+from .warm import warm_start_from
 
 NO_REPULSION = (
     "no weight is negative, so a cluster for each connected part costs nothing; give base= (--base), the negative "
     "weight of pairs that are not listed, to find denser clusters"
 )
 RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio")
-MOST_UNLISTED = 1 << 20  # pairs inside clusters that a feasible point of a complete graph may have
+FORMER = "thresholds_only"  # what earlier releases said of clusters on disk
 WHOLE = 1e-9  # relative: how far a multiple may be off by rounding
 
 
@@ -122,6 +123,7 @@ def correlation_clustering(
     restart: bool = False,
     external: bool | None = None,
     client: Any = None,
+    warm_start: Any = None,
 ) -> Result:
     """Cluster a signed graph so that few attractive edges are cut and few repulsive ones kept inside, with proof.
 
@@ -130,7 +132,7 @@ def correlation_clustering(
 
     Parameters
     ----------
-    graph : path, (u, v, weight) arrays, table of edges, square array or DataFrame, scipy.sparse matrix, graph
+    graph : path, (u, v, weight) arrays, table of edges, square array (or DataFrame), scipy.sparse matrix, graph
         As for `metric_nearness`. Positive weights attract, negative ones repel. A path names a workspace converted with
         ``kind="signed"``. Pairs of weight zero count as not listed: ``x`` is nan there, and ``zeros`` tells how many
         were given. The diagonal of a matrix does not count.
@@ -159,8 +161,6 @@ def correlation_clustering(
         formula as printed in the paper (both None for the linear program). ``optimal`` tells that no clustering is
         cheaper: all weights are multiples of one number, and the bound is less than that below the cost. The status
         "ratio_reached" tells that the run ended because of ``ratio``.
-        ``thresholds_only`` says that the graph was laid out for disk: then clusters are the components of a few
-        thresholds, and can cost several times as much.
 
     Examples
     --------
@@ -191,7 +191,8 @@ def correlation_clustering(
     options = {"tol": tol, "oracle": oracle, "seed": seed, "gamma": gamma, "base": base, "external": external}
     options["ratio"] = ratio
     form = read_form(graph, source, target, weight)
-    return form.dress(solve(CLUSTERING, Given(form.graph, labels=form.labels), options, limits))
+    begin = warm_start_from(warm_start, CLUSTERING, graph, workspace)
+    return form.solved(lambda: solve(CLUSTERING, Given(form.graph, labels=form.labels, begin=begin), options, limits))
 
 
 def _checked_base(base: Any) -> float | None:
@@ -205,49 +206,9 @@ def _checked_base(base: Any) -> float | None:
     return float(base)
 
 
-@dataclass(frozen=True)
-class ClusterRounder:
-    """Makes clusters on the way; see `cycles.schedule.Rounder`."""
-
-    base: float | None
-    seed: int
-
-    def improve(self, point: CyclePoint, iteration: int) -> np.ndarray:
-        edges = point.program.edges
-        assert edges is not None
-        x = np.concatenate([np.empty(0), *_fractions(edges, point.y)])
-        return round_quickly(
-            edges.u.whole,
-            edges.v.whole,
-            edges.value.whole,
-            x,
-            edges.nodes,
-            base=self.base,
-            seed=(self.seed, iteration),
-            reduced=_reduced(edges, point),
-            known=point.labels,
-        )
-
-    def cost(self, point: CyclePoint) -> float:
-        assert point.program.edges is not None and point.labels is not None
-        return cost_of(point.program.edges, point.labels, self.base)
-
-    def feasible(self, point: CyclePoint) -> Vector | None:
-        """One where a pair is not as its sign wants it; of a complete graph also for unlisted pairs inside clusters."""
-        edges, labels = point.program.edges, point.labels
-        assert edges is not None and labels is not None
-        together = labels[edges.u.whole] == labels[edges.v.whole]
-        f = np.where(edges.value.whole > 0, ~together, together).astype(np.float64)
-        if self.base:
-            size = np.unique(labels, return_counts=True)[1].astype(np.int64)
-            unlisted = int((size * (size - 1) // 2).sum()) - int(np.count_nonzero(together))
-            if unlisted > max(MOST_UNLISTED, len(f)):
-                return None
-            f = np.concatenate((f, np.ones(unlisted)))
-        return Vector.of(f)
-
-
-def finish_clustering(data: CycleData, state: CycleState, options: Options, status: str) -> dict[str, Any]:
+def finish_clustering(
+    data: CycleData, state: CycleState, options: Options, status: str, stop: np.ndarray
+) -> dict[str, Any]:
     """Bounds and ratios from the multipliers and the best feasible f; and clusters, as good as there is time for."""
     edges, iterate = data.edges, state.point
     gamma, f = options["gamma"], state.feasible
@@ -255,18 +216,17 @@ def finish_clustering(data: CycleData, state: CycleState, options: Options, stat
         warnings.warn(NO_REPULSION, stacklevel=2)
     assert isinstance(f, Vector)
     bound = iterate.bound_of_clusterings(state.rows)
-    x = Vector.filled(_fractions(edges, f), len(edges.value), np.float64, state.pool)
+    x = Vector.filled(fractions(edges, f), len(edges.value), np.float64, state.pool)
     made = {"x": x, "lp_lower_bound": bound}
     if gamma is not None and converged(state.certificate, options["tol"]):  # at an optimum only they mean anything
         made |= _ratios(edges, f, abs(options["base"] or 0.0), gamma)
-    labels = _clusters(edges, iterate, x, options, status)
+    labels = last_clusters(iterate, x, options, status, stop)
     if labels is None:
         return made
     cost = cost_of(edges, labels, options["base"])
     proven = {
         "certified_ratio": certified_ratio(cost, bound),
         "optimal": is_optimal(edges, options["base"], cost, bound),
-        "thresholds_only": bool(options["external"]),
     }
     return {**made, "labels": labels, "cost": cost, **proven}
 
@@ -280,8 +240,9 @@ def is_optimal(edges: Edges, base: float | None, cost: float, bound: float) -> b
         return True
     least = min([abs(base)] if base else [], default=np.inf)
     least = min([least, *(float(np.abs(part).min(initial=np.inf)) for _, part in edges.value.spans())])
-    parts = [part / least for _, part in edges.value.spans()] + ([np.array([base / least])] if base else [])
-    whole = all(bool((np.abs(part - np.round(part)) <= WHOLE * np.abs(part)).all()) for part in parts)
+    parts = itertools.chain((part for _, part in edges.value.spans()), [np.array([base])] if base else [])
+    multiples = (part / least for part in parts)
+    whole = all(bool((np.abs(part - np.round(part)) <= WHOLE * np.abs(part)).all()) for part in multiples)
     return whole and cost - bound < least * (1.0 - WHOLE) - WHOLE * cost
 
 
@@ -295,7 +256,7 @@ def check_clusters(
     found: dict[str, Any] = {"lp_lower_bound": iterate.bound_of_clusterings(rows)}
     x = read_vector(group, "x", iterate.pool)
     same = x.size == len(edges.value)
-    for (_, stored), fraction in zip(x.spans(), _fractions(edges, f), strict=same):
+    for (_, stored), fraction in zip(x.spans(), fractions(edges, f), strict=same):
         same = same and np.array_equal(stored, fraction)
     require(workspace, same, "the x of the answer does not follow from the feasible point")
     if gamma is not None:
@@ -307,56 +268,10 @@ def check_clusters(
         found["cost"] = cost_of(edges, labels, options["base"])
         found["certified_ratio"] = certified_ratio(found["cost"], found["lp_lower_bound"])
         found["optimal"] = is_optimal(edges, options["base"], found["cost"], found["lp_lower_bound"])
-        found["thresholds_only"] = bool(options["external"])
-    for name, claimed in facts.items():
+    claims = {name: claimed for name, claimed in facts.items() if name != FORMER}
+    for name, claimed in claims.items():
         agree(workspace, found.get(name), claimed, name.replace("_", " "))
-    return {name: found[name] for name in facts}
-
-
-def cost_of(edges: Edges, labels: np.ndarray, base: float | None) -> float:
-    """Cost of clusters, a part of the edges at a time."""
-    cost, inside = 0.0, 0
-    for u, v, weight in spans(edges.u, edges.v, edges.value):
-        together = labels[u] == labels[v]
-        cost += float(weight[~together & (weight > 0)].sum() - weight[together & (weight < 0)].sum())
-        inside += int(np.count_nonzero(together))
-    size = np.unique(labels, return_counts=True)[1].astype(np.int64)
-    return cost - (base or 0.0) * float((size * (size - 1) // 2).sum() - inside)
-
-
-def _fractions(edges: Edges, f: Vector) -> Iterator[np.ndarray]:
-    """Parts of x, 0 together and 1 apart, over the listed edges."""
-    for first, value in edges.value.spans():
-        part = f.read(first, first + len(value))
-        yield np.clip(np.where(value > 0, part, 1.0 - part), 0.0, 1.0)
-
-
-def _clusters(edges: Edges, iterate: CyclePoint, x: Vector, options: Options, status: str) -> np.ndarray | None:
-    """The clusters of the answer: the best known where time is up, else better ones; None if there are none yet."""
-    if options["external"]:
-        return None if status == "interrupted" else round_in_passes(edges.u, edges.v, edges.value, x, edges.nodes)[0]
-    if status in ("interrupted", "time_limit"):
-        known = iterate.labels
-        return ClusterRounder(options["base"], options["seed"]).improve(iterate, 0) if known is None else known
-    u, v, value = edges.u.whole, edges.v.whole, edges.value.whole
-    return round_clusters(
-        u,
-        v,
-        value,
-        x.whole,
-        edges.nodes,
-        base=options["base"],
-        seed=options["seed"],
-        reduced=_reduced(edges, iterate),
-        known=iterate.labels,
-    )[0]
-
-
-def _reduced(edges: Edges, iterate: CyclePoint) -> np.ndarray:
-    """Signed weights less what the multipliers use up."""
-    loads = [load for _, load in iterate.program.cost_and_load(iterate.y, 1.0)]
-    value = edges.value.whole
-    return value - np.sign(value) * np.concatenate(loads or [np.empty(0)])[: len(value)]
+    return {name: found[name] for name in claims}
 
 
 def _ratios(edges: Edges, f: Vector, more: float, gamma: float) -> dict[str, float]:
@@ -389,14 +304,14 @@ CLUSTERING = CycleFamily(
     settings=clustering_settings,
     finish=finish_clustering,
     check_answer=check_clusters,
-    fields={"labels": None, **dict.fromkeys(RATIOS), "thresholds_only": None, "zeros": 0},
+    fields={"labels": None, **dict.fromkeys(RATIOS), "zeros": 0},
     stored={"gamma": float | None, "base": float | None},
     sound=lambda options: (
         (options["gamma"] is None or options["gamma"] > 0)
         and (options["base"] or 0.0) <= 0.0
         and (options.get("ratio") is None or (isinstance(options["ratio"], float) and options["ratio"] >= 1.0))
     ),
-    rounder=lambda options: None if options["external"] else ClusterRounder(options["base"], options["seed"]),
+    rounder=make_rounder,
     ratio=wanted_ratio,
     free=("ratio",),
 )

@@ -23,6 +23,7 @@ from ..triangles.family import TableFamily
 from ..triangles.inputs import square_size
 from ..triangles.stored import holds_table, lists_all_pairs
 from .forms import read_form
+from .warm import warm_start_from
 
 
 def nearness_settings(options: Options, disk: bool) -> Settings:
@@ -85,6 +86,7 @@ def metric_nearness(
     restart: bool = False,
     external: bool | None = None,
     client: Any = None,
+    warm_start: Any = None,
 ) -> Result:
     """Move the distances on the edges of a graph as little as possible until no detour is shorter than an edge.
 
@@ -92,7 +94,7 @@ def metric_nearness(
 
     Parameters
     ----------
-    graph : path, (u, v, d) arrays, table of edges, square array or DataFrame, scipy.sparse matrix, graph
+    graph : path, (u, v, d) arrays, table of edges, square array (or DataFrame), scipy.sparse matrix, graph
         A path names a workspace made by `convert`. A table is a pandas DataFrame, or anything with the Arrow C stream
         interface (polars, pyarrow, DuckDB relations), with a row for each edge. A graph is one of igraph or networkx,
         with distances in the edge attribute ``weight``. A vector by pair, as scipy.spatial.distance.pdist makes it,
@@ -135,6 +137,10 @@ def metric_nearness(
     client : dask.distributed.Client or str, optional
         A cluster, or the address of its scheduler, to search on; its workers must see the workspace under the same
         path. The answer does not depend on it.
+    warm_start : path, optional
+        Workspace of another run, on nearly the same graph: this one begins with its rows and their multipliers. Nodes
+        are matched by label, rows over an edge that is not there are left out; a table must have the same nodes in the
+        same order. What is proven is proven for the new numbers. A run that was begun already goes on as it is.
 
     Returns
     -------
@@ -165,9 +171,11 @@ def metric_nearness(
     graph, (weights, lower, upper) = form.graph, map(form.beside, (weights, lower, upper))
     if _is_table(graph, oracle, external, limits):
         options = {"tol": 1e-10 if tol is None else tol, "oracle": oracle, "seed": seed}
-        given = Given(graph, {"weights": weights, "lower": lower, "upper": upper}, form.labels)
-        return form.dress(solve(TABLE, given, options, limits))
+        begin = warm_start_from(warm_start, TABLE, graph, workspace)
+        given = Given(graph, {"weights": weights, "lower": lower, "upper": upper}, form.labels, begin)
+        return form.solved(lambda: solve(TABLE, given, options, limits))
     if lower is not None or upper is not None:
         raise InputError("lower= and upper= need a complete graph, given as a square array, and oracle='numba'")
     options = {"tol": 1e-6 if tol is None else tol, "oracle": oracle, "seed": seed, "external": external}
-    return form.dress(solve(NEARNESS, Given(graph, {"weights": weights}, form.labels), options, limits))
+    begin = warm_start_from(warm_start, NEARNESS, graph, workspace)
+    return form.solved(lambda: solve(NEARNESS, Given(graph, {"weights": weights}, form.labels, begin), options, limits))

@@ -18,15 +18,13 @@ from scipy.sparse import csgraph
 
 from ..errors import InputError
 from ..kernels import clusters
-from ..kernels.components import join_ends, settle
-from ..storage.vectors import Vector, spans
+from ..kernels.clusters import number_clusters
 
 # All of these shape the clusters, none of them the lower bound.
 QUANTILES = 16  # thresholds tried, at quantiles of x
 KEPT_THRESHOLDS = 2  # how many of these, the cheapest, are candidates
 PIVOTINGS = 4  # runs of the pivot algorithm with a fixed threshold, and as many with random ones
 PIVOT_THRESHOLD = 0.5  # the fixed one: a pivot takes neighbours with x below it
-PASS_THRESHOLDS = (0.1, 0.3, 0.5, 0.7, 0.9, np.inf)  # for graphs larger than memory
 COARSE_ROUNDS = 10  # most rounds of forced moves over the contracted graph
 FINE_ROUNDS = 4  # and over the whole graph
 QUICK_ROUNDS = 1  # the same on the way
@@ -66,7 +64,7 @@ def round_clusters(
     nodes: int,
     *,
     base: float | None = None,
-    seed: int = 0,
+    seed: int | tuple[int, ...] = 0,
     reduced: Any = None,
     known: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
@@ -106,12 +104,12 @@ def round_clusters(
     best = min(pool, key=cost)
     if cost(best) > 0:
         pool += [labels for _, labels in _candidates(u, v, weight, x, level, arc_edge, rng, reduced)]
-        improved = (_improve(level, labels, rng) for labels in pool)
+        improved = (improve(level, labels, rng) for labels in pool)
         pool = list({labels.tobytes(): labels for labels in improved}.values())  # many end at the same clusters
-        pool.append(_shaken(level, _fused(level, pool, rng, COARSE_ROUNDS), rng, FINE_ROUNDS))
-        pool.append(_improve(level, _connected(u, v, weight, pool[-1]), rng))
+        pool.append(shaken(level, _fused(level, pool, rng, COARSE_ROUNDS), rng, FINE_ROUNDS))
+        pool.append(improve(level, _connected(u, v, weight, pool[-1]), rng))
         best = min([best, *pool], key=cost)
-    return _numbered(best), cost(best)
+    return number_clusters(best), cost(best)
 
 
 def round_quickly(
@@ -133,33 +131,11 @@ def round_quickly(
     u, v, weight, x, base, reduced = _checked(u, v, weight, x, nodes, base, reduced)
     rng = np.random.default_rng(seed)
     level, _ = _whole(u, v, weight, nodes, base)
-    guides = [weight] if known is None else [_guided(weight, x), *([] if reduced is None else [reduced])]
+    guides = [weight] if known is None else [guided(weight, x), *([] if reduced is None else [reduced])]
     pool = [clusters.join_greedily(u, v, guide - base, level.size, base) for guide in guides]
-    pool = [_improve(level, labels, rng) for labels in pool] + ([] if known is None else [known])
-    pool.append(_shaken(level, _fused(level, pool, rng, QUICK_ROUNDS), rng, QUICK_ROUNDS))
-    return _numbered(min(pool, key=lambda labels: clustering_cost(u, v, weight, labels, base=base)))
-
-
-def round_in_passes(u: Vector, v: Vector, weight: Vector, x: Vector, nodes: int) -> tuple[np.ndarray, float]:
-    """Clusters of a graph whose edges do not fit in memory: the cheapest of the components of x < t.
-
-    Components are found by union-find, in one pass over the edges for each threshold t and with one number a node.
-    Arguments and results are those of `round_clusters`, without a base.
-    """
-
-    def components(threshold: float) -> np.ndarray:
-        parent = np.arange(nodes, dtype=np.int32)
-        for a, b, w, part in spans(u, v, weight, x):
-            join_ends(a, b, (w > 0) & (part < threshold), parent)
-        settle(parent)
-        return parent
-
-    def cost(labels: np.ndarray) -> float:
-        return sum(clustering_cost(a, b, w, labels) for a, b, w in spans(u, v, weight))
-
-    tried = [np.arange(nodes, dtype=np.int32), *(components(threshold) for threshold in PASS_THRESHOLDS)]
-    best = min(tried, key=cost)
-    return _numbered(best), cost(best)
+    pool = [improve(level, labels, rng) for labels in pool] + ([] if known is None else [known])
+    pool.append(shaken(level, _fused(level, pool, rng, QUICK_ROUNDS), rng, QUICK_ROUNDS))
+    return number_clusters(min(pool, key=lambda labels: clustering_cost(u, v, weight, labels, base=base)))
 
 
 def clustering_cost(u: Any, v: Any, weight: Any, labels: Any, *, base: float | None = None) -> float:
@@ -230,14 +206,6 @@ def _level(arcs: sparse.csr_array, weight: np.ndarray, size: np.ndarray, base: f
     return Level(start, arcs.indices.astype(np.int32), weight, size, base, ROUNDING * float(strongest))
 
 
-def _numbered(labels: np.ndarray) -> np.ndarray:
-    """The same clusters as int32, numbered by first appearance."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int32)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
-
-
 def _components(u: np.ndarray, v: np.ndarray, keep: np.ndarray, nodes: int) -> np.ndarray:
     """Connected components of the edges with ``keep`` set, int32[nodes]."""
     pairs = sparse.coo_array((np.ones(np.count_nonzero(keep), np.int8), (u[keep], v[keep])), shape=(nodes, nodes))
@@ -275,12 +243,12 @@ def _candidates(
         threshold = PIVOT_THRESHOLD if k < PIVOTINGS else rng.random(len(arc_edge))
         order = rng.permutation(nodes).astype(np.int32)
         yield f"pivots {k}", clusters.pivot(level.start, level.node, x[arc_edge] < threshold, order)
-    for name, guide in (("weights", weight), ("guided", _guided(weight, x)), ("reduced", reduced)):
+    for name, guide in (("weights", weight), ("guided", guided(weight, x)), ("reduced", reduced)):
         if guide is not None:
             yield f"contraction by {name}", clusters.join_greedily(u, v, guide - base, level.size, base)
 
 
-def _guided(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
+def guided(weight: np.ndarray, x: np.ndarray) -> np.ndarray:
     """From twice the weight where x agrees with its sign to nothing where it does not.
 
     Contracting by x alone would leave contractions that pay undone.
@@ -300,29 +268,29 @@ def _thresholds(
 # Local search ---------------------------------------------------------------------------------------------------------
 
 
-def _improve(level: Level, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def improve(level: Level, labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Local search of the Louvain kind; returns numbered labels.
 
     Move nodes while a move saves. Contract each cluster to a node and improve that graph in the same way. Begin again
     if clusters were joined.
     """
-    labels = _numbered(labels)
+    labels = number_clusters(labels)
     while True:
         order = rng.permutation(len(labels)).astype(np.int32)
         # Repeated, since with a base a move may change what pays for nodes that are no neighbours.
         while clusters.move_nodes(*level, labels, order) > 0:
             pass
-        labels = _numbered(labels)
+        labels = number_clusters(labels)
         count = int(labels.max()) + 1
         if count == len(labels):
             return labels
-        joined = _improve(_contracted(level, labels), np.arange(count, dtype=np.int32), rng)
+        joined = improve(_contracted(level, labels), np.arange(count, dtype=np.int32), rng)
         if joined.max() + 1 == count:
             return labels
         labels = joined[labels]
 
 
-def _shaken(level: Level, labels: np.ndarray, rng: np.random.Generator, rounds: int) -> np.ndarray:
+def shaken(level: Level, labels: np.ndarray, rng: np.random.Generator, rounds: int) -> np.ndarray:
     """Rounds of Kernighan-Lin style moves: forced ones whose chain stays if it pays, see `kernels.clusters.shake`."""
     degree, labels = np.diff(level.start), labels.copy()
     linked = np.flatnonzero(degree)
@@ -331,29 +299,37 @@ def _shaken(level: Level, labels: np.ndarray, rng: np.random.Generator, rounds: 
         near = rng.permutation(np.tile(linked, repeats)).astype(np.int32)
         arcs = level.start[near] + (rng.random(len(near)) * degree[near]).astype(np.int64)
         clusters.shake(*level, labels, near, arcs, DEPTH)
-        labels = _improve(level, labels, rng)
+        labels = improve(level, labels, rng)
     return labels
 
 
 def _fused(level: Level, pool: list[np.ndarray], rng: np.random.Generator, most_rounds: int) -> np.ndarray:
-    """The best clustering found over the groups of nodes that all of ``pool`` keep together.
+    """The best clustering found over the groups of nodes that all of ``pool`` keep together."""
+    groups = common_groups(pool)
+    return search_groups(_contracted(level, groups), groups, pool, rng, most_rounds)
 
-    These groups are the meet of the partitions. On the graph of groups every candidate is one clustering; each is
-    improved there, and the best of them goes on with forced moves.
-    """
+
+def common_groups(pool: list[np.ndarray]) -> np.ndarray:
+    """The groups of nodes that all clusterings keep together (their meet), numbered."""
     groups = pool[0]
     for labels in pool[1:]:
-        groups = _numbered(groups.astype(np.int64) * len(labels) + labels)
-    coarse = _contracted(level, groups)
+        groups = clusters.meet(groups, labels)
+    return number_clusters(groups)
+
+
+def search_groups(
+    coarse: Level, groups: np.ndarray, pool: list[np.ndarray], rng: np.random.Generator, most_rounds: int
+) -> np.ndarray:
+    """Clusters of the groups, whose graph is ``coarse``: the best of ``pool``, improved there and with forced moves."""
     found = []
     for labels in pool:
         start = np.empty(len(coarse.size), np.int32)
         start[groups] = labels
-        found.append(_improve(coarse, start, rng))
+        found.append(improve(coarse, start, rng))
     best = max(found, key=lambda labels: _saved(coarse, labels))
     # Candidates that agree on little leave a large graph. Then no more moves are tried than the whole one has nodes.
     rounds = max(len(groups), COARSE_ROUNDS * LEAST_TRIES) // max(len(coarse.size), LEAST_TRIES)
-    return _shaken(coarse, best, rng, min(rounds, most_rounds))[groups]
+    return shaken(coarse, best, rng, min(rounds, most_rounds))[groups]
 
 
 def _saved(level: Level, labels: np.ndarray) -> float:

@@ -45,17 +45,23 @@ class Budget:
         Pages of vectors by edge.
     slots : int or None
         Pages of arcs for each worker.
+    held : int
+        Pages of arcs that stay in memory for all workers.
     build : int
         Temporaries while a graph is laid out; costs time only.
     pairs : int or None
         Not bytes: how many pairs of a complete graph may have a variable, the listed ones included.
+    lanes : int
+        Not bytes: how many sources a worker searches from at once.
     """
 
     rows: int | None = None
     vectors: int | None = None
     slots: int | None = None
+    held: int = 0
     build: int = 256 * MIB
     pairs: int | None = None
+    lanes: int = 32
 
 
 def refuse_below(least: int, budget: int, memory: Any, hint: str = "") -> None:

@@ -9,14 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.commands.cli import main
-from ooc_pf.commands.explain import explain
 from ooc_pf.cycles.disk_layout import build_external_graph
 from ooc_pf.cycles.graph import Graph
 from ooc_pf.engine import store as constraints
 from ooc_pf.storage.memory import Budget
 from ooc_pf.storage.vectors import Vector
-from tests.gallery import communities, random_graph, random_signed
+from tests.gallery import communities, random_graph
 from tests.properties import assert_same_bits
 
 SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
@@ -124,19 +122,3 @@ def test_what_cannot_be_laid_out_for_disk_is_said(options, rng, tmp_path):
         pf.correlation_clustering(graph, external=True, workspace=tmp_path / "run.pf", **options)
     with pytest.raises(pf.InputError, match="workspace="):
         pf.correlation_clustering(graph, external=True)
-
-
-def test_clusters_of_thresholds_only_say_so(rng, tmp_path, capsys):
-    """They can cost several times as much as those of the same graph laid out for memory."""
-    graph, run = random_signed(rng, 40, 150), tmp_path / "run.pf"
-    near = pf.correlation_clustering(graph, external=False, workspace=tmp_path / "near.pf")
-    far = pf.correlation_clustering(graph, external=True, workspace=run)
-    assert (near.thresholds_only, far.thresholds_only) == (False, True) and "thresholds only" in repr(far)
-    assert "| thresholds only | yes |" in pf.report(run) and pf.verify(run)["thresholds_only"]
-    assert "few thresholds" in explain(far) and "few thresholds" not in explain(near)
-    with pytest.warns(UserWarning, match="few thresholds only.*--no-external"):
-        pf.export(run, tmp_path / "clusters.npz", clusters=True)
-    assert "few thresholds" in str(np.load(tmp_path / "clusters.npz")["note"])
-    pf.export(run, tmp_path / "edges.csv", require_converged=True)
-    assert main(["export", str(run), str(tmp_path / "c.csv"), "--clusters", "--require-converged"]) == 0
-    assert "few thresholds" in capsys.readouterr().err

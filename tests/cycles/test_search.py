@@ -7,13 +7,14 @@ from hypothesis import strategies as st
 
 import ooc_pf as pf
 from ooc_pf.cycles.inputs import load_edges
-from ooc_pf.cycles.schedule import freeze
+from ooc_pf.cycles.lane_search import label_nodes
+from ooc_pf.cycles.passes import freeze
 from ooc_pf.cycles.search import Found, NumbaOracle, SearchRules, all_sources, cut
 from ooc_pf.cycles.search_igraph import IgraphSearcher
 from ooc_pf.cycles.stored import load_point, load_program
 from ooc_pf.engine.parallel import worker_pool
 from ooc_pf.engine.rows import Rows
-from ooc_pf.kernels import paths, trees
+from ooc_pf.kernels import lanes, paths
 from ooc_pf.kernels.paths import UNLIMITED
 from ooc_pf.problems.clustering import clustering_program
 from ooc_pf.problems.nearness import nearness_program
@@ -91,10 +92,11 @@ def test_arcs_of_a_node_that_go_on_in_the_next_page_are_walked_too(tree):
         oracle = NumbaOracle(program.graph, pool, 1)
         if tree:
             oracle.lay_out(frozen)
-            grown = np.empty((leaves + 1, 3), np.int32)
-            trees.grow_tree(leaves, 1.0, 0.0, 0, program.graph.arc_start, oracle._arcs.whole,
-                            oracle._all_scratch[0].labels, grown)  # fmt: skip
-            assert set(np.flatnonzero(grown[:, 0] >= 0)) == {0, *range(page + 1, leaves + 1)}
+            made, measure = oracle._all_scratch[0].lanes, lanes.exact_measure(1.0, leaves + 1)
+            limit = np.array([lanes.limit_of(1.0, measure)])
+            label_nodes(oracle._arcs, made, np.array([leaves], np.int32), limit, measure, np.zeros(1, np.uint8))
+            reached = made.label[:, 0] < lanes.FAR
+            assert set(np.flatnonzero(reached)) == {0, *range(page + 1, leaves + 1)}
             return
         place = np.flatnonzero(program.graph.sources == page + 1)
         found = Found.join(list(oracle.find(frozen, place, rules=SearchRules(UNLIMITED, 1, 1e-9),

@@ -78,7 +78,8 @@ def pages_read():
 
 
 @pytest.mark.parametrize("problem", [pf.correlation_clustering, pf.metric_nearness])
-def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path):
+def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, settings):
+    settings.searches_on_disk()
     graph = communities(np.random.default_rng(5), 6000, 32, signed=problem is pf.correlation_clustering)
     options = {"external": True, "callback": lambda record: record["iteration"] >= 2}
     alone = problem(graph, workspace=tmp_path / "a.pf", **options)

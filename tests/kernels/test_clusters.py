@@ -69,7 +69,7 @@ def test_moves_save_what_they_say_and_end_where_none_saves(seed, base, whole):
         assert saved >= 0
         assert naive.clusters.cost(w, labels) == pytest.approx(before - saved, abs=1e-9)
     assert naive.clusters.best_move(w, labels.tolist()) <= 1e-9
-    settled = rounding._improve(level, labels, rng)
+    settled = rounding.improve(level, labels, rng)
     assert naive.clusters.best_move(w, settled.tolist()) <= 1e-9
     assert naive.clusters.best_join(w, settled.tolist()) <= 1e-9
     assert naive.clusters.cost(w, settled) <= naive.clusters.cost(w, labels) + 1e-9

@@ -5,11 +5,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_pf.cycles.arcs import Arcs, Scratch
+from ooc_pf.cycles.arcs import Arcs
+from ooc_pf.cycles.frozen import Frozen
 from ooc_pf.cycles.graph import build_graph
-from ooc_pf.kernels import trees
+from ooc_pf.cycles.lane_search import Forest
+from ooc_pf.kernels import lanes
+from ooc_pf.storage.vectors import Vector
 from tests import naive
 from tests.gallery import random_graph
+
+NEVER = np.zeros(1, np.uint8)
+
+
+def find(graph, x, roots, width, most=1 << 20):
+    """Rows through trees from ``roots``, so many at a time, each below the length 100."""
+    arcs = Arcs(graph)
+    arcs.set_lengths(x.__getitem__)
+    forest = Forest(Frozen(graph, Vector.of(x), lambda part: np.full(len(part), 100.0)), arcs, 0.0, most, None)
+    for at in range(0, len(roots), width):
+        made = lanes.make_lanes(graph.nodes, width)
+        forest.grow(made, roots[at : at + width], 1e-9, 1, NEVER)
+        forest.climb(made, None)
+    return forest.found()
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -22,30 +39,24 @@ def test_trees_find_real_short_cycles(seed):
     graph = build_graph(u, v, nodes)
     if not len(graph.sources):
         return
-    arcs = Arcs(graph)
-    arcs.set_lengths(x.__getitem__)
-    scratch = Scratch(graph.nodes)
-    near = np.repeat(graph.sources, np.diff(graph.closer_start))
-    roots = rng.integers(0, graph.nodes, 3)
-    forest = np.empty((3, graph.nodes, 3), np.int32)
-    for k, root in enumerate(roots):
-        trees.grow_tree(root, 100.0, 0.0, 1, graph.arc_start, arcs.whole, scratch.labels, forest[k])
-    limit = np.full(len(near), 100.0)
-    best, length = np.empty(len(near), np.int32), np.empty(len(near))
-    trees.best_trees(near, graph.closer_node.whole, limit, 0.0, x, forest, best, length)
-    start = np.empty(int((best >= 0).sum()) + 1, np.int64)
-    trees.tree_rows(near, graph.closer_node.whole, graph.closer_edge.whole, best, forest, start, np.empty(0, np.int32))
-    entries = np.empty(start[-1], np.int32)
-    trees.tree_rows(near, graph.closer_node.whole, graph.closer_edge.whole, best, forest, start, entries)
+    roots = rng.integers(0, graph.nodes, 3).astype(np.int32)
+    found = find(graph, x, roots, 3)
+    near = dict(zip(graph.closer_edge.whole.tolist(), np.repeat(graph.sources, np.diff(graph.closer_start)).tolist()))
+    far = dict(zip(graph.closer_edge.whole.tolist(), graph.closer_node.whole.tolist()))
     dist = naive.graphs.distances(nodes, u, v, x)
-    hit = np.flatnonzero(best >= 0)
-    for i, pair in enumerate(hit):
-        row = entries[start[i] : start[i + 1]]
+    for i in range(len(found.rows)):
+        row = found.rows.edges[found.rows.start[i] : found.rows.start[i + 1]]
         a, b = u[row[0]], v[row[0]]
-        assert length[pair] == pytest.approx(x[row[1:]].sum())
-        assert length[pair] >= dist[a, b] - 1e-12
+        length = 100.0 - found.violation[i]
+        assert length == pytest.approx(x[row[1:]].sum(), abs=1e-5)
+        assert length >= dist[a, b] - 1e-5
         ends = np.bincount(np.concatenate((u[row[1:]], v[row[1:]])), minlength=nodes)
         if len(row) > 2:  # a path between the ends of the closing edge; a tree may also hold that edge itself
             assert set(np.flatnonzero(ends % 2)) == {a, b}
-        if roots[best[pair]] in (near[pair], graph.closer_node.whole[pair]):
-            assert length[pair] == pytest.approx(dist[a, b])
+        if {near[row[0]], far[row[0]]} & set(roots.tolist()):
+            assert length == pytest.approx(dist[a, b], abs=1e-5)
+    few = find(graph, x, roots, 1)
+    assert np.array_equal(few.rows.edges, found.rows.edges) and np.array_equal(few.violation, found.violation)
+    kept = find(graph, x, roots, 2, most=3)
+    assert sorted(kept.violation) == sorted(found.violation)[-3:]
+    assert np.array_equal(kept.rows.edges, find(graph, x, roots, 1, most=3).rows.edges)

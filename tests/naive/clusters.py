@@ -60,6 +60,42 @@ def pivot(nodes, takes, order):
     return groups
 
 
+def contract(edges, labels):
+    """Sum of the weights between each cluster and each other one, as {tail: {head: weight}}."""
+    sums = {}
+    for a, b, weight in edges:
+        for tail, head in ((labels[a], labels[b]), (labels[b], labels[a])):
+            if tail != head:
+                row = sums.setdefault(tail, {})
+                row[head] = row.get(head, 0.0) + weight
+    return sums
+
+
+def move_in_order(w, labels, passes):
+    """Each node in turn goes to where it saves most, alone if that is best; so many times, or until none moves."""
+    labels = list(labels)
+    for _ in range(passes):
+        before = list(labels)
+        for i in range(len(w)):
+            pull = {label: sum(w[i, j] for j in range(len(w)) if j != i and labels[j] == label) for label in labels}
+            best = max(pull, key=pull.get)
+            if pull[best] > max(pull[labels[i]], 0.0):
+                labels[i] = best
+            elif pull[labels[i]] < 0:
+                labels[i] = max(labels) + 1
+        if labels == before:
+            break
+    return labels
+
+
+def meet(one, other):
+    """Groups of nodes that both clusterings keep together."""
+    groups = {}
+    for node, pair in enumerate(zip(one, other, strict=True)):
+        groups.setdefault(pair, set()).add(node)
+    return set(map(frozenset, groups.values()))
+
+
 def best_move(w, labels):
     """The most any single move saves, to another cluster or out of all."""
     most = 0.0

@@ -115,7 +115,9 @@ def test_an_interrupted_run_has_bounds_and_the_clusters_known(signed, tmp_path):
         if record["iteration"] == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
-    result = pf.correlation_clustering(signed, gamma=1.0, tol=1e-6, workspace=tmp_path / "run.pf", callback=interrupt)
+    with pytest.raises(pf.Interrupted) as caught:
+        pf.correlation_clustering(signed, gamma=1.0, tol=1e-6, workspace=tmp_path / "run.pf", callback=interrupt)
+    result = caught.value.result
     assert result.status == "interrupted"
     assert result.cost == result.history[-1]["cost"]
     assert result.lp_lower_bound > 0

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_pf.errors import InputError
+from ooc_pf.kernels.clusters import number_clusters
 from ooc_pf.problems import rounding
 from ooc_pf.problems.rounding import clustering_cost, round_clusters
 from tests import naive
@@ -19,7 +20,7 @@ bases = st.sampled_from([None, 0.0, -1, -0.3])
 def assert_rounded(nodes, u, v, weight, base, labels, cost):
     """The labels are well numbered and cost what is said, by counting every pair."""
     assert labels.dtype == np.int32 and labels.shape == (nodes,)
-    assert np.array_equal(labels, rounding._numbered(labels))
+    assert np.array_equal(labels, number_clusters(labels))
     assert cost == pytest.approx(naive.clusters.cost(naive.clusters.table(nodes, u, v, weight, base), labels), abs=1e-9)
 
 
@@ -135,7 +136,7 @@ def test_contraction_keeps_savings(seed, base):
     u, v, weight = signed_graph(rng, 12, 40)
     w = naive.clusters.table(12, u, v, weight, base)
     level, _ = laid_out(u, v, weight, 12, base)
-    groups = rounding._numbered(rng.integers(0, 6, 12))
+    groups = number_clusters(rng.integers(0, 6, 12))
     coarse = rounding._contracted(level, groups)
     one, other = (rng.integers(0, 3, len(coarse.size)) for _ in range(2))
     drop = naive.clusters.cost(w, one[groups]) - naive.clusters.cost(w, other[groups])

@@ -189,7 +189,8 @@ def test_increments_of_a_set_that_is_not_there_are_refused(made, mutate, tmp_pat
         go_on("sets", run)
 
 
-def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path):
+def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path, settings):
+    settings.searches_on_disk()
     run = tmp_path / "run.pf"
     CASES["external"](workspace=run, max_iter=8)
     group = next((run / "gen").iterdir())

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from ooc_pf.cycles.graph import build_graph
-from ooc_pf.cycles.schedule import draw_roots
+from ooc_pf.cycles.passes import draw_roots
+from ooc_pf.storage.vectors import Pool
 from tests.gallery import random_graph
 
 
@@ -14,8 +15,9 @@ def test_roots_are_drawn_where_the_multipliers_are(rng):
     graph, load = build_graph(u, v, 30), np.zeros(len(u))
 
     def draw(seed):
-        program = SimpleNamespace(graph=graph, cost_and_load=lambda y, unit: [(np.ones(len(u)), load)])
-        return draw_roots(program, None, 4, np.random.default_rng(seed))
+        parts = [(np.ones(len(u)), load)]
+        program = SimpleNamespace(graph=graph, size=len(u), cost_and_load=lambda y, unit: parts)
+        return draw_roots(SimpleNamespace(program=program, y=None, pool=Pool()), 4, np.random.default_rng(seed))
 
     assert len(draw(0)) == 4  # before there are any, anywhere
     loaded = graph.arc_edge.whole[:3]

@@ -1,0 +1,166 @@
+"""Searches in lanes: from the sources of a block at once, and shortest-path trees from several roots at once."""
+
+from concurrent.futures import Executor
+
+import numpy as np
+
+from ..engine.parallel import run_short_tasks
+from ..engine.rows import Rows
+from ..kernels import lanes, trees
+from ..kernels.lanes import SCRAMBLE
+from ..storage.vectors import PAGE, Pool, Vector
+from . import settings
+from .arcs import Arcs, Scratch
+from .found import NO_PAIRS, Found
+from .frozen import Frozen
+
+
+def label_nodes(
+    arcs: Arcs, made: lanes.Lanes, roots: np.ndarray, limit: np.ndarray, measure: lanes.Measure, stop: np.ndarray
+) -> int | None:
+    """Scan all arcs until no label changes; returns how many were looked at, or None if it was stopped.
+
+    ``limit`` is, for each root, what labels stay below.
+    """
+    lanes.begin(arcs.start, roots, limit, made)
+    relaxed, before = 0, -1
+    while relaxed > before:
+        before = relaxed
+        for first, part in arcs.parts(made.state):
+            if stop[0]:
+                return None
+            relaxed += lanes.relax_arcs(arcs.start, first, part, measure, made)
+    return relaxed
+
+
+def search_lanes(
+    arcs: Arcs, scratch: Scratch, closers: lanes.Ends, sources: np.ndarray, keep: int, slack: float, stop: np.ndarray
+) -> tuple[Rows, np.ndarray, np.ndarray, int] | None:
+    """Search from ``sources``, one in each lane, for paths shorter than the closing edges allow.
+
+    Returns
+    -------
+    rows : Rows
+        At most ``keep`` for each closing edge, those of the shortest paths that violate by more than ``slack``.
+    violation : float64[rows]
+    reach : float64[closing edges]
+        ``min(limit, distance)``, up to a few units of the last digit below.
+    relaxed : int
+        None instead of all this if it was stopped.
+    """
+    made, nodes = scratch.lanes, len(arcs.start) - 1
+    radius = np.zeros(len(sources))
+    np.maximum.at(radius, closers.lane, closers.limit)
+    measure = lanes.exact_measure(float(radius.max(initial=0.0)), nodes)
+    limit = np.array([lanes.limit_of(most, measure) for most in radius.tolist()], np.int64)
+    relaxed = label_nodes(arcs, made, sources, limit, measure, stop)
+    if relaxed is None:
+        return None
+    label, reach = made.label[closers.node, closers.lane], closers.limit.copy()
+    short = (label != lanes.FAR) & ((label >> measure.shift) / measure.per_unit < closers.limit)
+    ends = lanes.Ends(*(part[short] for part in closers))
+    ways = _ways(arcs, made, ends, keep, measure)
+    best = ways.length[:, 0]
+    reach[short] = np.where(ways.label[:, 0] == lanes.NONE, ends.limit, best)
+    rows, violation = _rows(made, ends, ways, slack)
+    return rows, violation, reach, relaxed
+
+
+def _ways(arcs: Arcs, made: lanes.Lanes, ends: lanes.Ends, keep: int, measure: lanes.Measure) -> lanes.Ways:
+    """The shortest ways into the far ends, and the parents of all nodes, in one more scan."""
+    ways = lanes.make_ways(len(ends.node), keep)
+    order = np.argsort(ends.node, kind="stable")
+    targets = ends.node[order]
+    for first, part in arcs.parts() if len(order) else ():
+        lanes.find_parents(arcs.start, first, part, measure, made)
+        nodes = np.searchsorted(arcs.start, (first, first + len(part)), side="right") - 1
+        here = slice(*np.searchsorted(targets, (nodes[0], nodes[1] + 1)))
+        lanes.find_ways(arcs.start, first, part, measure, made, ends, order[here], ways)
+    return ways
+
+
+def _rows(made: lanes.Lanes, ends: lanes.Ends, ways: lanes.Ways, slack: float) -> tuple[Rows, np.ndarray]:
+    none = np.empty(0, np.int64), np.empty(0), np.empty(0, np.int32)
+    count, entries = lanes.write_rows(ends, ways, slack, made, *none)
+    start, violation, edges = np.zeros(count + 1, np.int64), np.empty(count), np.empty(entries, np.int32)
+    lanes.write_rows(ends, ways, slack, made, start, violation, edges)
+    return Rows(start, edges), violation
+
+
+# -- trees ------------------------------------------------------------------------------------------------------------
+
+
+class Forest:
+    """Shortest-path trees from some roots, and the best way through them for each closing edge.
+
+    As many trees are grown at a time as the workers have lanes for. What is found does not depend on that.
+
+    Parameters
+    ----------
+    most : int
+        Rows that are kept, the most violated ones.
+    """
+
+    def __init__(self, frozen: Frozen, arcs: Arcs, slack: float, most: int, pool: Pool | None):
+        self._frozen, self._arcs, self._most = frozen, arcs, most
+        self._shortest = Vector(frozen.graph.closers, np.float64, pool)
+        self._closers, self._rows, self._gap = np.empty(0, np.int64), Rows.empty(), np.empty(0)
+        self.relaxed, widest, first = 0, 0.0, 0
+        for edge in (part for _, part in frozen.graph.closer_edge.spans()):
+            limit = frozen.limit(frozen.x(edge))
+            self._shortest.write(first, limit - slack)
+            widest, first = max(widest, float(limit.max())), first + len(edge)
+        self._radius = 2.0 * widest
+
+    def grow(self, made: lanes.Lanes, roots: np.ndarray, penalty: float, seed: int, stop: np.ndarray) -> int | None:
+        """A tree from each root, in a lane each; returns how many arcs were looked at, or None if it was stopped."""
+        measure = lanes.tree_measure(self._radius, penalty, seed)
+        limit = np.full(len(roots), lanes.limit_of(self._radius, measure))
+        relaxed = label_nodes(self._arcs, made, roots, limit, measure, stop)
+        for first, part in self._arcs.parts() if relaxed is not None else ():
+            lanes.find_parents(self._arcs.start, first, part, measure, made)
+        return relaxed
+
+    def climb(self, made: lanes.Lanes, pool: Executor | None) -> None:
+        """Take up the ways through these trees that are shorter than those known."""
+        graph = self._frozen.graph
+        size = max(1, min(-(-graph.closers // settings.TREE_PARTS), PAGE))
+        spans = [(made, at, min(at + size, graph.closers)) for at in range(0, graph.closers, size)]
+        for at in range(0, len(spans), settings.TREE_PARTS):
+            self._take_up(run_short_tasks(pool, self._climb_span, spans[at : at + settings.TREE_PARTS]))
+
+    def _take_up(self, parts: list[tuple[np.ndarray, Rows, np.ndarray]]) -> None:
+        """The last row of each closing edge is its best; of these, keep the most violated, by closing edge.
+
+        Many are violated alike. Of these some from everywhere are kept, so that they share few edges.
+        """
+        parts = [(self._closers, self._rows, self._gap), *parts]
+        closers, gap = (np.concatenate([part[k] for part in parts]) for k in (0, 2))
+        order = len(closers) - 1 - np.unique(closers[::-1], return_index=True)[1]
+        if len(order) > self._most:
+            anyhow = closers[order].astype(np.uint64) * SCRAMBLE
+            order = order[np.sort(np.lexsort((anyhow, -gap[order]))[: self._most])]
+        self._closers, self._gap = closers[order], gap[order]
+        self._rows = Rows.join([part[1] for part in parts]).take(order)
+
+    def _climb_span(self, made: lanes.Lanes, first: int, last: int) -> tuple[np.ndarray, Rows, np.ndarray]:
+        """The closing edges among ``first:last`` that have a shorter way, the rows these make, and their violation."""
+        graph = self._frozen.graph
+        near = graph.sources[np.searchsorted(graph.closer_start, np.arange(first, last), side="right") - 1]
+        far, closing = graph.closer_node.read(first, last), graph.closer_edge.read(first, last)
+        best, shortest = np.empty(last - first, np.int32), self._shortest.read(first, last).copy()
+        trees.best_trees(near, far, made, best, shortest)
+        self._shortest.write(first, shortest)
+        hit = best >= 0
+        start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
+        trees.tree_rows(near, far, closing, best, made, start, edges)
+        edges = np.empty(int(start[-1]), np.int32)
+        trees.tree_rows(near, far, closing, best, made, start, edges)
+        gap = self._frozen.limit(self._frozen.x(closing[hit])) - shortest[hit]
+        return first + np.flatnonzero(hit), Rows(start, edges), gap
+
+    def found(self) -> Found:
+        """The best row of each closing edge."""
+        self._shortest.close()
+        none = np.empty(0)
+        return Found(self._rows, self._gap, none, np.empty(0, np.int32), none, NO_PAIRS, self.relaxed)
