@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .commands.report import report
     from .edgelist.convert import convert
     from .engine.result import Result
-    from .errors import BudgetError, ClusterError, InputError, WorkspaceBusyError, WorkspaceError
+    from .engine.run import interrupts_return
+    from .errors import BudgetError, ClusterError, InputError, Interrupted, WorkspaceBusyError, WorkspaceError
     from .problems.clustering import correlation_clustering
     from .problems.data import random_dissimilarities, wang_weights
     from .problems.estimators import CorrelationClustering, MetricNearness
@@ -36,6 +37,7 @@ __all__ = [
     "CorrelationClustering",
     "ITML_Supervised",
     "InputError",
+    "Interrupted",
     "LinearSVM",
     "LinkClusters",
     "MetricNearness",
@@ -46,6 +48,7 @@ __all__ = [
     "convert",
     "correlation_clustering",
     "export",
+    "interrupts_return",
     "metric_nearness",
     "objectives",
     "open",
@@ -71,6 +74,7 @@ _MODULES = {
     "ITML": ".problems.itml",
     "ITML_Supervised": ".problems.itml",
     "InputError": ".errors",
+    "Interrupted": ".errors",
     "LinearSVM": ".problems.svm",
     "LinkClusters": ".problems.links",
     "MetricNearness": ".problems.estimators",
@@ -81,6 +85,7 @@ _MODULES = {
     "convert": ".edgelist.convert",
     "correlation_clustering": ".problems.clustering",
     "export": ".commands.export",
+    "interrupts_return": ".engine.run",
     "metric_nearness": ".problems.nearness",
     "open": ".workspaces:open_workspace",
     "plot": ".commands.plot",

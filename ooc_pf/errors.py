@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -28,6 +29,14 @@ class ClusterError(RuntimeError):
 
 class BudgetError(MemoryError):
     """The memory budget cannot hold the work; the message names the smallest one that can."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, or SIGTERM, stopped a run; ``result`` is what it had found, and a workspace holds it."""
+
+    def __init__(self, message: str, result: Any):
+        super().__init__(message)
+        self.result = result
 
 
 class SearchStopped(Exception):

@@ -7,8 +7,9 @@ asked measures them. Tasks run side by side, so what they call must allow that.
 import hashlib
 import mmap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from .storage.vectors import Vector
 
 TABLE_ENTRIES = 1 << 17  # shapes the bits: entries of a table read at a time
 CYCLE_ROUNDING = 1e-15  # of the longest edge: smaller violations of a cycle are rounding
+MOST_KEYS = 1 << 63
 Task = Callable[[], Rows]
 Tasks = Callable[[np.ndarray, np.random.Generator], Iterable[Task]]
 
@@ -75,20 +77,21 @@ def read_oracle(oracle: Any) -> Oracle:
 
 
 def read_block(block: Any) -> Rows:
-    """Rows of ``(A, b)`` or ``(A, b, equality)``, of a list of ``(indices, coefficients, rhs[, equality])``, or Rows.
+    """Rows of ``(A, b[, equality[, keys]])``, or of a list of ``(indices, coefficients, rhs[, equality[, key]])``.
 
     Numbers are checked by whoever measures the rows.
     """
     if isinstance(block, Rows):
         return block
-    if isinstance(block, tuple) and len(block) in (2, 3):
-        table = read_table(*block)
-        return table.read(0, table.count, keyed=False)
+    if isinstance(block, tuple) and len(block) in (2, 3, 4):
+        table = read_table(*block[:3])
+        rows = table.read(0, table.count, keyed=False)
+        return _with_keys(rows, list(block[3])) if len(block) == 4 else rows
     if isinstance(block, list):
         return _rows_of_list(block)
     raise InputError(
-        f"an oracle returned {type(block).__name__}; it must return (A, b), (A, b, equality), or a list of rows "
-        "(indices, coefficients, rhs) or (indices, coefficients, rhs, equality)"
+        f"an oracle returned {type(block).__name__}; it must return (A, b), (A, b, equality), (A, b, equality, keys), "
+        "or a list of rows (indices, coefficients, rhs), perhaps with equality, and then a key"
     )
 
 
@@ -114,7 +117,27 @@ def _rows_of_list(rows: list[Any]) -> Rows:
     start = np.cumsum([0, *map(len, index)], dtype=np.int64)
     joined = np.concatenate(index) if index else np.empty(0, np.int64)
     values = np.concatenate(coefficient) if index else np.empty(0)
-    return Rows(start, joined, values, np.array(rhs, np.float64), np.array(equality, bool))
+    found = Rows(start, joined, values, np.array(rhs, np.float64), np.array(equality, bool))
+    return _with_keys(found, [row[4] if len(row) > 4 else None for row in rows])
+
+
+def _with_keys(rows: Rows, keys: list[Any]) -> Rows:
+    """The rows under the keys that were given; a row whose key is None goes by its content."""
+    given = [key for key in keys if key is not None]
+    if len(keys) != len(rows):
+        raise InputError(f"the oracle returned {len(rows)} rows and {len(keys)} keys")
+    for key in given:
+        if not isinstance(key, Integral) or not 0 <= key < MOST_KEYS:
+            raise InputError(f"the key of a row must be a whole number from 0 to 2^63 - 1, found {key!r}")
+    if len(set(given)) < len(given):
+        twice = next(key for key in given if given.count(key) > 1)
+        raise InputError(f"the oracle gave the key {twice} to two rows; a key stands for one row, whenever it is given")
+    if not given:
+        return rows
+    known = np.array([key is not None for key in keys])
+    found = rows.keys().copy()
+    found[known] = np.array(given, np.uint64)
+    return replace(rows, key=found)
 
 
 @dataclass(frozen=True)
@@ -262,6 +285,10 @@ def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int
 def from_function(function: Callable[[np.ndarray], Any], *, complete: bool = True, check: Any = None) -> Oracle:
     """Rows from a function of x: ``(A, b)``, ``(A, b, equality)`` or a list of ``(indices, coefficients, rhs)``.
 
+    Rows may have keys, whole numbers by which ``result.duals`` has their multipliers, such as places in a list of
+    names: ``(A, b, equality, keys)``, or ``(indices, coefficients, rhs, equality, key)``. The same key must stand for
+    the same row in every call. Without one, a row goes by a hash of its content.
+
     Parameters
     ----------
     function : x -> rows
@@ -269,6 +296,16 @@ def from_function(function: Callable[[np.ndarray], Any], *, complete: bool = Tru
         Whether the function returns a violated row whenever there is one. If not, it is asked again and again.
     check : oracle, optional
         For a function that is not complete: anything `project_and_forget` takes as an oracle, which is.
+
+    Examples
+    --------
+    >>> import ooc_pf as pf
+    >>> names = ["width", "height", "both"]
+    >>> def limits(x):
+    ...     return [([0], [1.0], 3.0, False, 0), ([1], [1.0], 3.0, False, 1), ([0, 1], [1.0, 1.0], 4.0, False, 2)]
+    >>> result = pf.project_and_forget(pf.objectives.quadratic([3.5, 1.5]), limits)
+    >>> {names[key]: round(dual, 6) for key, dual in result.duals.items()}
+    {'both': 0.5}
     """
     tasks = _ask(function)
     if complete:

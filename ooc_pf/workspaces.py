@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """Where a built-in problem is found, as "module:name"; ``solve`` is None if no workspace can be handed to it."""
+    """Where a built-in problem is found, as "module:name"; ``solve`` is None if no workspace can be handed to it.
+
+    ``files`` is a module with ``knows_input(workspace)`` and ``resume_files(workspace, options, **limits)``, of a
+    problem whose input may be files that the workspace names.
+    """
 
     family: str
     solve: str | None = None
+    files: str | None = None
 
 
 # Every built-in problem, by what manifests call it. Nearness on a table of all pairs goes by its engine, "dense".
@@ -28,7 +33,8 @@ FAMILIES: dict[str, Entry] = {
     "clustering": Entry("ooc_pf.problems.clustering:CLUSTERING", "ooc_pf.problems.clustering:correlation_clustering"),
     "rows": Entry("ooc_pf.general.family:ROWS"),
     "sets": Entry("ooc_pf.general.family:SETS"),
-    "svm": Entry("ooc_pf.svm.family:SVM"),
+    "svm": Entry("ooc_pf.svm.family:SVM", files="ooc_pf.problems.svm_files"),
+    "itml": Entry("ooc_pf.itml.family:ITML"),
     "transport": Entry("ooc_pf.transport.family:TRANSPORT"),
 }
 LIMITS = ("memory", "workers", "max_iter", "max_time", "callback", "progress", "client")
@@ -139,7 +145,10 @@ def resume(workspace: str | Path, *, tol: float | None = None, ratio: float | No
             held = place.manifest["problem"]
             # What was reached may not be enough now.
             place.commit(problem={**held, "options": {**held["options"], **wanted}}, status="running")
-    return run(family, Given(workspace, None), place.manifest["problem"]["options"], Limits(**limits))
+    options = place.manifest["problem"]["options"]
+    if not family.resumable:
+        return _from_files(family).resume_files(place, options, **limits)
+    return run(family, Given(workspace, None), options, Limits(**limits))
 
 
 def _checked_goals(family: "Family", tol: float | None, ratio: float | None) -> dict[str, float]:
@@ -158,13 +167,20 @@ def _checked_goals(family: "Family", tol: float | None, ratio: float | None) -> 
     return wanted
 
 
+def _from_files(family: "Family") -> Any:
+    """The module that goes on with runs whose input is in files, if the problem has one."""
+    address = FAMILIES[family.engine or family.name].files
+    return None if address is None else import_module(address)
+
+
 def _resumable(workspace: "Workspace") -> "Family":
     family = family_of(workspace)
-    if not family.resumable:
+    files = _from_files(family)
+    if not (family.resumable or (files is not None and files.knows_input(workspace))):
         raise WorkspaceError(
             f"{workspace.name} holds a run whose objective and constraints are Python objects; to go on with it "
-            "call project_and_forget, project_onto_sets, LinearSVM.fit or quadratic_transport again, with workspace= "
-            "and the same arguments"
+            "call project_and_forget, project_onto_sets, LinearSVM.fit, ITML.fit or quadratic_transport again, with "
+            "workspace= and the same arguments"
         )
     return family
 
@@ -214,7 +230,7 @@ def verify(
 
     def check(place: "Workspace") -> dict[str, Any]:
         if place.manifest["problem"] is None:
-            if place.edges.exists():
+            if place.manifest["graph"]["nodes"]:
                 load_edges(place, Pool())
                 place.check_groups()
             raise WorkspaceError(f"{place.name} has not been solved, so there is nothing to verify")

@@ -4,6 +4,9 @@ import dataclasses
 import doctest
 import inspect
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -142,3 +145,12 @@ def test_the_example_runs_as_it_stands(example, tmp_path, monkeypatch):
 def test_there_are_examples():
     names = {example.name for example in EXAMPLES}
     assert names >= {"metric_nearness", "correlation_clustering", "project_and_forget", "project_onto_sets"}
+
+
+def test_the_reference_has_every_public_name(tmp_path):
+    """It is made by the one command that the README has."""
+    pytest.importorskip("pdoc")
+    command = re.search(r"`(pdoc ooc_pf [^`]*)`", (Path(__file__).parents[1] / "README.md").read_text()).group(1)
+    subprocess.run([sys.executable, "-m", *command.split()], cwd=tmp_path, check=True, capture_output=True)
+    page = (tmp_path / "reference" / "ooc_pf.html").read_text()
+    assert all(f'id="{name}"' in page or f"{name}.html" in page for name in pf.__all__)

@@ -1,11 +1,15 @@
 """Runs keep within their budget of memory, each measured in a process of its own."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import ooc_pf as pf
@@ -67,3 +71,31 @@ def test_peak_memory_is_within_the_budget(tmp_path):
     )
     command = [sys.executable, "-c", code, random_links(tmp_path / "links.txt", 400_000), tmp_path / "out.pf"]
     assert int(subprocess.run(command, check=True, capture_output=True, text=True).stdout) < 400e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize("rows", ["X.npy", "rows.parquet", "wide.npy"])
+def test_peak_memory_of_rows_in_files(rows, tmp_path):
+    """120 MB of rows, of a Parquet file in one row group; fitted in 80 MB."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150_000, 100))
+    for name, part in (("small", X[:2000]), ("", X)):
+        labels = (part[:, 0] + rng.normal(size=len(part)) > 0).astype(int)
+        np.save(tmp_path / f"{name}y.npy", labels)
+        np.save(tmp_path / f"{name}X.npy", part)
+        np.save(tmp_path / f"{name}wide.npy", part)
+        table = pa.table({str(k): column for k, column in enumerate(part.T)})
+        pyarrow.parquet.write_table(table, tmp_path / f"{name}rows.parquet", row_group_size=len(part))
+    code = (
+        "import sys; from ooc_pf.commands.cli import main; from tests.measure import Watch, resident\n"
+        "def run(name):\n"
+        "    wide = ['--columns', '1,2,3'] if 'wide' in sys.argv[1] else []\n"
+        "    files = [name + sys.argv[1], name + 'y.npy', '-o', name + 'o.pf']\n"
+        "    main(['svm', *files, '--memory', '80MB', '--json', *wide])\n"
+        "run('small'); watch = Watch(); before = resident(); watch.start(); run(''); print(watch.stop() - before)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-c", code, rows]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert '"status": "converged"' in done.stdout.splitlines()[-2]
+    assert int(done.stdout.splitlines()[-1]) < 80e6

@@ -1,16 +1,21 @@
 """What the README says can be typed in works as it stands there."""
 
+import json
 import re
 import runpy
 import shlex
 from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet
 import pytest
 
+import ooc_pf as pf
 from ooc_pf.commands.cli import main
 from tests.gallery import random_graph
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+HERE = Path(__file__).parents[1]
+README = (HERE / "README.md").read_text()
 
 
 @pytest.mark.long
@@ -21,12 +26,22 @@ def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch, rng, cap
     for name, values in (("links.txt", abs(weights)), ("votes.txt", weights)):
         lines = [f"{a} {b} {w:.6f}" for a, b, w in zip(u, v, values, strict=True)]
         Path(name).write_text("\n".join(lines))
+    rows = rng.normal(size=(60, 4))
+    np.save("rows.npy", rows)
+    np.save("labels.npy", rows[:, 0] > 0)
+    columns = {"f1": rows[:, 0], "f2": rows[:, 1], "spam": rows[:, 2] > 0}
+    pyarrow.parquet.write_table(pyarrow.table(columns), "table.parquet")
     commands = re.findall(r"^(ooc-pf [^#\n]*)", README, re.MULTILINE)
     assert len(commands) > 8
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0, command
     assert Path("answer.parquet").exists()
     assert Path("clusters.csv").exists()
+
+
+def test_the_example_prints_what_is_shown(capsys):
+    assert main(["example"]) == 0
+    assert f"<!-- example -->\n```\n{capsys.readouterr().out}```" in README
 
 
 def test_the_test_command_is_the_one_of_the_checks():
@@ -57,3 +72,105 @@ def test_the_forms_shown_are_taken(tmp_path):
     code = re.search(r"<!-- forms -->\n```python\n(.*?)```", README, re.DOTALL).group(1)
     (tmp_path / "forms.py").write_text(code.replace("pf.correlation", "labels = pf.correlation"))
     assert runpy.run_path(str(tmp_path / "forms.py"))["labels"] == {"Ann": 0, "Bob": 0, "Cleo": 1}
+
+
+# -- every other block ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def given(rng):
+    """What the blocks of the README begin with, by name."""
+    u, v = random_graph(rng, 40, 160)
+    X = rng.normal(size=(60, 4))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1)
+    matrix = np.corrcoef(rng.normal(size=(20, 30))) + 0.2 * rng.normal(size=(20, 20))
+    return {
+        "np": np,
+        "pf": pf,
+        "u": u,
+        "v": v,
+        "d": rng.random(len(u)),
+        "weight": rng.choice([-1.0, 1.0], len(u)),
+        "X": X,
+        "Y": X + 0.1,
+        "y": y,
+        "a": np.full(60, 1 / 60),
+        "b": np.full(60, 1 / 60),
+        "more": X,
+        "labels": y,
+        "pairs": X.reshape(30, 2, 4),
+        "blocks": lambda: iter([(X.reshape(30, 2, 4), y[:30])]),
+        "indices": np.arange(60).reshape(30, 2),
+        "matrix": 0.5 * (matrix + matrix.T),
+        "diagonal": np.arange(20) * 21,
+    }
+
+
+# What a block needs beside that: labels of pairs instead of points, distances that are not negative.
+BESIDE = {
+    "pf.ITML(": "y = y[:30]\n",
+    "braycurtis": "X = abs(X)\n",
+}
+
+
+def unmarked_blocks():
+    found = re.finditer(r"(<!-- [a-z-]+ -->\n)?```python\n(.*?)```", README, re.DOTALL)
+    return [match.group(2) for match in found if not match.group(1)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", unmarked_blocks(), ids=lambda block: block.splitlines()[-1][:40])
+def test_every_block_runs(block, given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", given["X"])
+    code = block.replace("random_dissimilarities(500", "random_dissimilarities(30")
+    for line in code.splitlines(keepends=True):
+        for word, first in BESIDE.items():
+            if word in line and "Supervised" not in line:
+                exec(first, given)
+        exec(line, given)
+
+
+def test_no_block_is_left_out():
+    kinds = re.findall(r"^```(\w*)$", README, re.MULTILINE)
+    assert set(kinds) == {"", "sh", "python"}
+    marks = set(re.findall(r"<!-- ([a-z-]+) -->", README))
+    assert marks == {"example", "test-command", "forms", "links", "own-problem", "new-problem"}
+    for line in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL):
+        known = ("ooc-pf ", "python3 -m venv ", ".venv/bin/python -m pytest")
+        assert all(command.startswith(known) for command in line.splitlines()), line
+
+
+def test_every_place_it_names_is_there():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (HERE / target).exists(), target
+    for file in re.findall(r"`((?:examples|tools|tests)/[\w/.]+)`", README):
+        assert (HERE / file).exists(), file
+
+
+def test_the_picture_is_of_the_history_that_is_kept(tmp_path):
+    script = runpy.run_path(str(HERE / "tools/bench/picture.py"))
+    history = script["read_history"](HERE / "tools/bench/slashdot.json")
+    drawn = script["draw"](history, "Slashdot: 82,140 people, 498,532 friends and foes")
+    assert drawn == (HERE / "tools/bench/slashdot.svg").read_text()
+    assert history[-1]["cost"] / history[-1]["bound_of_clusterings"] <= 1.0015
+
+
+# -- benchmarks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_benchmarks_are_saved_with_their_circumstances(tmp_path, monkeypatch, capsys):
+    script = runpy.run_path(str(HERE / "tools/bench/run.py"))
+    saved = tmp_path / "bench.json"
+    monkeypatch.setattr("sys.argv", ["run.py", "--quick", "--only", "convert,commits", "--output", str(saved)])
+    monkeypatch.setitem(script["QUICK"], "convert", "convert.py --rows 1000 --json")
+    monkeypatch.setitem(script["QUICK"], "commits", "commits.py no-number")
+    assert script["main"]() == 1
+    report = json.loads(saved.read_text())
+    assert {"commit", "machine", "versions", "seed", "python"} <= report.keys()
+    assert report["results"]["convert"]["error"] is None and report["results"]["convert"]["printed"]["rows"] == 1000
+    assert "no-number" in report["results"]["commits"]["error"]
+    assert "| convert | `convert.py --rows 1000 --json` |" in capsys.readouterr().out
+    commands = {**script["QUICK"], **script["FULL"]}.values()
+    assert all((HERE / "tools/bench" / command.split()[0]).exists() for command in commands)

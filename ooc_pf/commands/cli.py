@@ -8,7 +8,6 @@ commit.
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 import warnings
@@ -17,19 +16,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..edgelist.choices import BAD_LINES, KINDS, POLICIES
-from ..errors import InputError, nearest
+from ..errors import InputError
 from ..workspaces import problems
+from . import svm
 from .formats import FORMATS
+from .parser import Parser, examples
 
 if TYPE_CHECKING:
     from ..engine.result import Result
 
-EXIT = {"converged": 0, "ratio_reached": 0, "iteration_limit": 3, "time_limit": 3, "callback": 3, "interrupted": 130}
+EXIT = {
+    "converged": 0,
+    "ratio_reached": 0,
+    "iteration_limit": 3,
+    "time_limit": 3,
+    "callback": 3,
+    "interrupted": 130,
+    "finished": 0,
+}
 FAILED, INTERRUPTED = 1, EXIT["interrupted"]
+
+NAMED = ("tol", "gamma", "base", "ratio", "warm_start")  # options of solve that are left to the problem if not given
 
 AS_WRITTEN = argparse.RawDescriptionHelpFormatter  # examples keep their lines
 Args = argparse.Namespace
-Parser = argparse.ArgumentParser
 AddCommand = Callable[..., Parser]
 
 
@@ -76,13 +86,13 @@ def _say(args: Args, facts: dict[str, Any], text: str) -> None:
 
 def _parser() -> Parser:
     text = "Solve convex problems with more constraints than anyone can list, on disk."
-    parser = _Parser(prog="ooc-pf", description=text, epilog=_examples("ooc-pf"), formatter_class=AS_WRITTEN)
+    parser = Parser(prog="ooc-pf", description=text, epilog=examples("ooc-pf"), formatter_class=AS_WRITTEN)
     package = sys.modules["ooc_pf"]  # above this room, and loaded whenever this runs
     parser.add_argument("--version", action="version", version=f"%(prog)s {package.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, run: Callable[[Args], int], text: str, *, workspace: bool = True) -> Parser:
-        sub = commands.add_parser(name, help=text, description=text, epilog=_examples(name), formatter_class=AS_WRITTEN)
+        sub = commands.add_parser(name, help=text, description=text, epilog=examples(name), formatter_class=AS_WRITTEN)
         sub.set_defaults(run=run)
         if workspace:
             sub.add_argument("workspace", metavar="WORKSPACE", help="directory of the workspace")
@@ -100,7 +110,9 @@ def _parser() -> Parser:
     sub.add_argument("-o", "--output", metavar="FILE", help=text)
     _add_export(add)
     _add_transport(add)
-    sub = add("example", _example, "make a small graph, solve it and explain the answer", workspace=False)
+    _add_svm(add)
+    text = "find groups in a small network, with proof"
+    sub = add("example", _example, text, workspace=False)
     sub.add_argument("--keep", metavar="DIR", help="keep the edge list and the workspace in this new directory")
     sub = add("completion", _completion, "print a script that completes this command in a shell", workspace=False)
     sub.add_argument("shell", choices=("bash", "zsh"))
@@ -109,7 +121,7 @@ def _parser() -> Parser:
 
 def _add_convert(add: AddCommand) -> None:
     sub = add("convert", _convert, "make a workspace from an edge list", workspace=False)
-    text = "edge list: text, CSV, Matrix Market (also .gz), or Parquet; - is standard input"
+    text = "edge list: text, CSV, Matrix Market, MULTICUT (also .gz), or Parquet; - is standard input"
     sub.add_argument("source", metavar="SOURCE", help=text)
     sub.add_argument("workspace", metavar="WORKSPACE", help="directory to make; must not exist")
     sub.add_argument("--columns", metavar="A,B[,VALUE]", help="names in the header, or positions from 1")
@@ -142,6 +154,8 @@ def _add_solve(add: AddCommand) -> None:
     sub.add_argument("--ratio", type=float, default=argparse.SUPPRESS, help=text)
     text = "clustering: weight of every pair not listed, not positive (they do not count)"
     sub.add_argument("--base", type=float, default=argparse.SUPPRESS, metavar="WEIGHT", help=text)
+    text = "begin with the rows and multipliers of another run, on nearly the same graph"
+    sub.add_argument("--warm-start", metavar="OTHER", default=argparse.SUPPRESS, help=text)
     _add_limits(sub)
 
 
@@ -188,6 +202,12 @@ def _add_transport(add: AddCommand) -> None:
     _add_limits(sub, scheduler=False)
 
 
+def _add_svm(add: AddCommand) -> None:
+    sub = add("svm", _svm, "fit a linear support vector machine to rows in files", workspace=False)
+    svm.add_arguments(sub)
+    _add_limits(sub, scheduler=False)
+
+
 def _add_limits(sub: Parser, *, scheduler: bool = True) -> None:
     sub.add_argument("--max-iter", type=int, help="stop after so many iterations of this call")
     sub.add_argument("--max-time", metavar="TIME", help="stop after so long, like 90s, 30min or 6h")
@@ -205,76 +225,18 @@ def _gamma(text: str) -> float | None:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 'none'") from None
 
 
-class _Parser(argparse.ArgumentParser):
-    """Takes -1e-1 for a number, as it does -0.1, not for an option; and knows what a mistyped word may mean."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self._negative_number_matcher = re.compile(r"^-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Args, list[str]]:
-        found, left = super().parse_known_args(args, namespace)
-        unknown = [word for word in left if word.startswith("-")]
-        if unknown:
-            self.error(f"unrecognized option: {unknown[0]}{nearest(unknown[0], self._option_string_actions)}")
-        return found, left
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            near = nearest(str(value), map(str, action.choices))
-            told = ", ".join(map(str, action.choices))
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{near}; choose from {told}")
-
-
-EXAMPLES = {
-    "ooc-pf": """
-        ooc-pf example                                    a small graph, solved and explained
-        ooc-pf convert links.csv links.pf                 an edge list becomes a workspace
-        ooc-pf solve links.pf --tol 1e-6 --max-time 6h    Ctrl-C whenever you like
-        ooc-pf resume links.pf                            goes on where it stopped
-        ooc-pf report links.pf -o report.html             the run as a page with curves""",
-    "transport": """
-        ooc-pf transport a.npy b.npy plan.npz --points x.npy y.npy --gamma 1000
-        ooc-pf transport a.parquet b.parquet plan.csv --cost cost.zarr --reg 0.1""",
-    "convert": """
-        ooc-pf convert links.txt links.pf
-        ooc-pf convert votes.csv votes.pf --kind signed --columns from,to,vote
-        zcat links.gz | ooc-pf convert - links.pf""",
-    "solve": """
-        ooc-pf solve links.pf --tol 1e-6
-        ooc-pf solve links.pf --memory 8GB --max-time 6h
-        ooc-pf solve votes.pf --problem clustering --ratio 1.01
-        ooc-pf solve friends.pf --problem clustering --base -0.1""",
-    "resume": """
-        ooc-pf resume links.pf
-        ooc-pf resume links.pf --tol 1e-8 --max-time 30min""",
-    "status": """
-        ooc-pf status links.pf
-        ooc-pf status links.pf --watch""",
-    "verify": """
-        ooc-pf verify links.pf
-        ooc-pf verify links.pf --oracle numba --memory 2GB""",
-    "report": """
-        ooc-pf report links.pf
-        ooc-pf report links.pf -o report.html""",
-    "export": """
-        ooc-pf export links.pf answer.parquet
-        ooc-pf export votes.pf clusters.csv --clusters""",
-    "example": """
-        ooc-pf example --keep roads""",
-    "completion": """
-        ooc-pf completion bash > ~/.local/share/bash-completion/completions/ooc-pf""",
-}
-
-
-def _examples(command: str) -> str:
-    lines = [line.strip() for line in EXAMPLES[command].strip().splitlines()]
-    return "\n  ".join(["examples:", *lines])
-
-
 def _limits(args: Args) -> dict[str, Any]:
+    _quieten(args)
     given = {name: getattr(args, name) for name in ("max_iter", "max_time", "memory", "workers")}
     return {**given, "progress": not args.quiet, "client": args.scheduler}
+
+
+def _quieten(args: Args) -> None:
+    """Who wants no progress is not told of compiling either."""
+    if args.quiet:
+        from ..kernels import compiling
+
+        compiling.shown = False
 
 
 # -- commands -------------------------------------------------------------------------------------------------------
@@ -295,19 +257,23 @@ def _solve(args: Args) -> int:
     from .. import workspaces
 
     options = {name: getattr(args, name) for name in ("problem", "oracle", "seed", "restart", "external")}
-    options |= {name: value for name, value in vars(args).items() if name in ("tol", "gamma", "base", "ratio")}
-    return _finish(args, workspaces.solve(args.workspace, **options, **_limits(args)))
+    options |= {name: value for name, value in vars(args).items() if name in NAMED}
+    return _finish(args, lambda: workspaces.solve(args.workspace, **options, **_limits(args)))
 
 
 def _resume(args: Args) -> int:
     from .. import workspaces
 
-    return _finish(args, workspaces.resume(args.workspace, tol=args.tol, ratio=args.ratio, **_limits(args)))
+    goals = {"tol": args.tol, "ratio": args.ratio}
+    return _finish(args, lambda: workspaces.resume(args.workspace, **goals, **_limits(args)))
 
 
-def _finish(args: Args, result: "Result") -> int:
+def _finish(args: Args, solve: Callable[[], "Result"]) -> int:
+    from ..engine.run import interrupts_return
     from .explain import explain_with_next_step
 
+    with interrupts_return():
+        result = solve()
     _say(args, result.summary(), explain_with_next_step(result))
     return EXIT[result.status]
 
@@ -367,24 +333,35 @@ def _export(args: Args) -> int:
     done = write_answer(args.workspace, args.target, *options)
     if done.note:
         print(f"note: {done.note}", file=sys.stderr)
-    what = "nodes" if args.clusters else "edges"
-    facts = {"file": args.target, what: done.rows, "status": done.status}
-    _say(args, facts, f"wrote {done.rows} {what} to {args.target}")
+    facts = {"file": args.target, done.what: done.rows, "status": done.status}
+    _say(args, facts, f"wrote {done.rows} {done.what} to {args.target}")
     return 0
 
 
 def _transport(args: Args) -> int:
+    from ..engine.run import interrupts_return
     from .formats import format_of
     from .transport import solve_files, write_plan
 
+    _quieten(args)
     format_of(Path(args.target), None)  # refused before the work, not after it
     names = ("metric", "gamma", "reg", "tol", "workspace", "restart", "max_iter", "max_time", "memory", "workers")
     options = {name: getattr(args, name) for name in names}
     options |= {"marginals": "exact" if args.gamma is None else "soft", "progress": not args.quiet}
-    result = solve_files(args.a, args.b, args.points, args.cost, **options)
+    with interrupts_return():
+        result = solve_files(args.a, args.b, args.points, args.cost, **options)
     write_plan(result, args.target)
     _say(args, {**result.summary(), "file": args.target}, f"{result!r}\nwrote {result.plan.nnz} pairs to {args.target}")
     return EXIT.get(result.status, FAILED)
+
+
+def _svm(args: Args) -> int:
+    from ..engine.run import interrupts_return
+
+    with interrupts_return():
+        facts, text, status = svm.fit(args)
+    _say(args, facts, text)
+    return EXIT.get(status, FAILED)
 
 
 def _example(args: Args) -> int:

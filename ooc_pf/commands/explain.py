@@ -6,10 +6,6 @@ from typing import NamedTuple
 
 from ..engine.result import Result, cluster_sizes
 
-COARSE = (
-    "these clusters are the components of a few thresholds only, as the graph is laid out for disk; laid out for "
-    "memory (--no-external, external=False) it may get far cheaper ones"
-)
 FAR = 10.0  # times the lower bound: a percentage of more says nothing
 
 
@@ -56,6 +52,8 @@ def claims(result: Result) -> list[Claim]:
     # A point of general rows or sets is not repaired.
     repaired = result.keyed is None
     point = "an answer that satisfies every constraint" if repaired else "the last point, feasible up to the violation"
+    if result.problem == "svm":
+        return _svm_claims(result)
     told = [
         Claim("objective", f"{result.objective:.10g}", f"of {point}"),
         Claim("lower bound", f"{result.lower_bound:.10g}", "proven: no answer can do better"),
@@ -68,6 +66,15 @@ def claims(result: Result) -> list[Claim]:
     return told + _cluster_claims(result) if getattr(result, "labels", None) is not None else told
 
 
+def _svm_claims(result: Result) -> list[Claim]:
+    return [
+        Claim("objective", f"{result.objective:.10g}", "of the weights, the sum over classes"),
+        Claim("lower bound", f"{result.lower_bound:.10g}", "proven: no weights can do better"),
+        Claim("gap", *_gap(result)),
+        Claim("active rows", f"{result.n_active}", "with a loss; the others could be left out"),
+    ]
+
+
 def _gap(result: Result) -> tuple[str, str]:
     """The gap, and what it says about the answer."""
     if result.gap == 0.0:
@@ -76,7 +83,7 @@ def _gap(result: Result) -> tuple[str, str]:
         return "none yet", "the lower bound is zero, so nothing is known about the best"
     if result.gap > FAR:
         return f"{result.gap:.2e}", "the lower bound is still far from the answer"
-    if result.keyed is not None:
+    if result.keyed is not None and result.problem != "svm":
         return f"{result.gap:.2e}", "from the bound to the objective, relatively"
     return f"{result.gap:.2e}", f"so the answer is within {100 * result.gap:.2g} % of the best"
 
@@ -85,8 +92,7 @@ def _cluster_claims(result: Result) -> list[Claim]:
     clusters, bound = len(cluster_sizes(result.labels)), result.lp_lower_bound
     ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
     cost = f"of cost {result.cost:.10g}; none can cost less than {bound:.10g}"
-    told = [
+    return [
         Claim("clusters", f"{clusters}", cost),
         Claim("ratio", ratio, "certified: cost of the clusters over that bound"),
     ]
-    return [*told, Claim("note", "coarse", COARSE)] if result.thresholds_only else told

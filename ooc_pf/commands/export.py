@@ -1,4 +1,4 @@
-"""Write the answer of a workspace to one file: edges with their values and x, or nodes with their clusters."""
+"""Write the answer of a workspace to one file: edges with their values and x, nodes with their clusters, or weights."""
 
 import itertools
 import json
@@ -18,8 +18,8 @@ from ..storage.arrays import open_array, read_array
 from ..storage.files import local_path, replacing
 from ..storage.memory import MIB, parse_memory, refuse_below
 from ..storage.workspace import Workspace, read_steadily
-from .explain import COARSE
 from .formats import format_of
+from .weights import read_weights, write_weights
 
 # Cost only: rows and bytes of text written at once without a budget, and the fewest rows within one.
 BATCH = 1 << 20
@@ -43,9 +43,10 @@ Columns = dict[str, pa.Array]
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: how many rows, the status of the run, and a note if it is not finished or not good."""
+    """What was written: how many of what, the status of the run, and a note if it is not finished."""
 
     rows: int
+    what: str
     status: str
     note: str | None
 
@@ -61,8 +62,8 @@ def export(
 ) -> int:
     """Write the answer of a workspace to one file, with the node labels of the input.
 
-    An answer of a run that has not converged, and clusters that come from thresholds only, are written with a warning,
-    and the file says so where it can: Parquet in the metadata of its schema (key ``ooc_pf``), npz in an entry ``note``.
+    An answer of a run that has not converged is written with a warning, and the file says so where it can: Parquet in
+    the metadata of its schema (key ``ooc_pf``), npz in an entry ``note``.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ def export(
     format : {"csv", "parquet", "npz"}, optional
         By default that of the file's ending.
     clusters : bool
-        Write ``node, cluster`` of every node; otherwise ``u, v, value, x`` of every edge.
+        Write ``node, cluster`` of every node; otherwise ``u, v, value, x`` of every edge. Of a support vector machine
+        it is ``class, feature, weight``, or arrays ``coef``, ``intercept``, ``classes`` and ``features`` in npz.
     memory : int or str, optional
         A budget. All labels must fit; rows are written in parts that do, except to npz.
     require_converged : bool
@@ -104,19 +106,21 @@ def write_answer(
         raise InputError(f"{target.parent} is not a directory; make it first")
 
     def write(place: Workspace) -> Exported:
-        if not place.edges.exists():
+        of_svm = place.manifest["graph"]["kind"] == "svm"
+        if not (of_svm or place.edges.exists()):
             raise WorkspaceError(f"{place.name} holds no graph to export; its answer is pf.open({str(place.name)!r}).x")
         outcome, unfinished = place.outcome, _unfinished(place)
         if unfinished and require_converged:
             raise WorkspaceError(f"{unfinished}; nothing was written, as a converged run was asked for")
         if clusters and not (outcome / "labels").exists():
             raise WorkspaceError(f"{place.name} has no clusters to export; they come with `--problem clustering`")
+        if of_svm:
+            count = write_weights(read_weights(place), target, format, unfinished)
+            return Exported(count, "weights", place.manifest["status"], unfinished)
         answer = _Answer(place, clusters, memory, format)
-        coarse = COARSE if clusters and place.manifest["facts"].get("thresholds_only") else None
-        note = "; ".join(filter(None, (unfinished, coarse))) or None
         with replacing(target, ".partial") as file:
-            rows = _write_npz(file, answer, note) if format == "npz" else _write_table(file, answer, format, note)
-        return Exported(rows, place.manifest["status"], note)
+            rows = _write(file, answer, format, unfinished)
+        return Exported(rows, "nodes" if clusters else "edges", place.manifest["status"], unfinished)
 
     return read_steadily(workspace, write)
 
@@ -247,6 +251,10 @@ def _read_labels(group: Path) -> pa.Array:
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _write(file: BinaryIO, answer: _Answer, format: str, note: str | None) -> int:
+    return _write_npz(file, answer, note) if format == "npz" else _write_table(file, answer, format, note)
 
 
 def _write_table(file: BinaryIO, answer: _Answer, format: str, note: str | None) -> int:

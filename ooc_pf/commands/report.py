@@ -1,6 +1,6 @@
 """A run in words and tables: what was asked, what is proven, how it went, where the time and the bytes went.
 
-The columns have the names that the progress of a run uses, see `engine.monitor.describe_iteration`.
+The columns have the names that people know from the progress of a run, see `engine.monitor.describe_iteration`.
 """
 
 from collections.abc import Iterable

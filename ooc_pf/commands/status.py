@@ -33,12 +33,13 @@ def read_status(workspace: str | Path) -> tuple[dict[str, Any], str]:
 
 def follow(workspace: str | Path, pause: float = 1.0) -> Iterator[str]:
     """A line for each iteration that a running solve makes, until nobody works on the workspace any more."""
-    done = Workspace(workspace).manifest["iteration"]
+    manifest = Workspace(workspace).manifest
+    done, options = manifest["iteration"], (manifest["problem"] or {}).get("options", {})
     while True:
         running = Workspace(workspace).is_busy  # asked before the history is read, so that nothing is missed at the end
         for record in read_steadily(workspace, lambda place: place.history())[done:]:
             done = record["iteration"]
-            yield describe_iteration(record)
+            yield describe_iteration(record, options.get("tol"), options.get("ratio"))
         if not running:
             return
         time.sleep(pause)
@@ -91,7 +92,10 @@ def _progress(place: Workspace) -> list[str]:
     manifest = place.manifest
     functions = manifest["graph"]["nodes"] == 0  # of the caller: general rows and sets
     if manifest["problem"] is None:
-        return [f"not solved yet; start with: {'Python' if functions else f'ooc-pf solve {place.name}'}"]
+        start = f"ooc-pf solve {place.name}"
+        if functions:
+            start = "Python" if manifest["graph"]["source"].get("file") is None else "the command that made it"
+        return [f"not solved yet; start with: {start}"]
     status = _status(place)
     name, stage = manifest["problem"]["name"], manifest["plan"]["stage"]
     lines = [

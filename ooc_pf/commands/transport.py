@@ -10,27 +10,17 @@ import pyarrow.parquet
 from scipy import sparse
 
 from ..engine.result import Result
-from ..errors import InputError
 from ..problems.transport import quadratic_transport
-from ..storage.arrays import open_foreign
+from ..storage.numbers import open_numbers
 from .formats import format_of
-
-ENDINGS = ".npy, .zarr or .parquet"
 
 
 def read_numbers(path: str) -> Any:
     """What a file holds: an array that is mapped or read by chunks, or the columns of a table."""
-    ending = Path(path).suffix.lower()
-    if ending not in (".npy", ".zarr", ".parquet"):
-        raise InputError(f"cannot read numbers from {path}; name a file ending in {ENDINGS}")
-    if not Path(path).exists():
-        raise InputError(f"{path} is not there")
-    if ending == ".npy":
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    if ending == ".zarr":
-        return open_foreign(Path(path))
-    table = pa.parquet.read_table(path)
-    return np.column_stack([column.to_numpy() for column in table.columns])
+    found = open_numbers(path)
+    if not hasattr(found, "iter_batches"):
+        return found
+    return np.column_stack([column.to_numpy() for column in found.read().columns])
 
 
 def read_masses(path: str) -> np.ndarray:

@@ -54,9 +54,9 @@ def convert(
     Parameters
     ----------
     source : path
-        Text, Matrix Market, each plain or gzip; or Parquet. The format is found from the content. ``"-"`` is standard
-        input; what comes through a pipe is put aside beside the workspace first. Lines end with LF, CR LF or CR; those
-        that begin with # or % are comments. Blanks around a field do not count.
+        Text, Matrix Market or MULTICUT, each plain or gzip; or Parquet. The format is found from the content. ``"-"``
+        is standard input; what comes through a pipe is put aside beside the workspace first. Lines end with LF, CR LF
+        or CR; those that begin with # or % are comments. Blanks around a field do not count.
     workspace : path
         The directory to make; it must not exist. Nothing is left there if the conversion fails. ``~`` is the home
         directory.

@@ -1,4 +1,4 @@
-"""How a text file is laid out, as its first lines show it: delimiter, header, columns; or Matrix Market.
+"""How a text file is laid out, as its first lines show it: delimiter, header, columns; or Matrix Market, or MULTICUT.
 
 Where the lines leave it open, nothing is guessed: the error says what was found and what to type.
 """
@@ -33,6 +33,7 @@ from .fields import (
     split_line,
 )
 from .market import has_banner, read_banner, read_size
+from .multicut import check_asked, has_word
 
 # How far ahead the first lines are looked at: they decide about delimiter and header.
 SAMPLE_LINES = 50
@@ -106,8 +107,11 @@ def find_layout(path: Path, asked: Asked, value: str, skip_bad: bool) -> Layout:
         Pass over lines that cannot be split.
     """
     with opened(path) as (text, _):
-        is_market = has_banner(path, text)
+        is_market, is_multicut = has_banner(path, text), has_word(text)
         lines = read_lines(path, text)
+        if is_multicut:
+            check_asked(path, value, vars(asked))
+            return Layout("MULTICUT", BLANKS, (0, 1, 2), next(lines)[0], width=3)
         if is_market:
             return _market_layout(path, next(lines)[1], lines, asked)
         sample = _take_sample(lines, lambda line: not skip_bad or can_split(line, asked.delimiter))

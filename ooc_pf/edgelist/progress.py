@@ -14,11 +14,12 @@ class Progress:
     Parameters
     ----------
     enabled : bool
-        Show anything at all.
+        Show anything at all, if stderr is a terminal.
     """
 
     def __init__(self, enabled: bool):
-        self._enabled, self._start, self._last, self._width = enabled, time.monotonic(), 0.0, 0
+        # A log is no place for a line that is written over.
+        self._enabled, self._start, self._last, self._width = enabled and sys.stderr.isatty(), time.monotonic(), 0.0, 0
 
     def __enter__(self) -> "Progress":
         return self

@@ -41,11 +41,14 @@ class Given:
         Large options beside it, such as weights; None: those of the run that the workspace holds.
     labels : array or None
         Of the nodes, by number, where they have other names than their numbers: integers or text.
+    begin : function or None
+        ``(state, program, data, options, session)``: changes the state a run begins with.
     """
 
     source: Any
     extras: dict[str, Any] | None = field(default_factory=dict)
     labels: np.ndarray | None = None
+    begin: Callable[[State[Any, Any, Any], Any, Any, Options, "Session"], None] | None = None
 
 
 class Data(Protocol):
@@ -114,7 +117,8 @@ class Family(Protocol):
     fields : dict
         What a result has beside the certificate, with the values while they are unknown.
     finish : function or None
-        ``(data, state, options, status) -> fields`` of a problem that makes more of its point, with ``x`` among them.
+        ``(data, state, options, status, stop) -> fields`` of a problem that makes more of its point, with ``x`` among
+        them; it hurries once ``stop`` uint8[1] is set.
     """
 
     name: str
@@ -125,7 +129,7 @@ class Family(Protocol):
     resumable: bool
     noun: str
     fields: dict[str, Any]
-    finish: Callable[[Any, Any, Options, str], dict[str, Any]] | None
+    finish: Callable[[Any, Any, Options, str, np.ndarray], dict[str, Any]] | None
 
     # -- what is asked for --------------------------------------------------------------------------------------------
 

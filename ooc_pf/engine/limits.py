@@ -35,6 +35,10 @@ class Limits:
         parse_duration(self.max_time)
 
     def monitor(self) -> Monitor:
+        if self.progress:
+            from ..kernels import compiling  # here, so that reading limits loads no compiler
+
+            compiling.shown = True
         return Monitor(progress=self.progress, callback=self.callback, max_time=parse_duration(self.max_time))
 
 

@@ -1,6 +1,7 @@
 """Watching a run: progress, time spent, and requests to stop."""
 
 import contextlib
+import logging
 import math
 import signal
 import sys
@@ -13,10 +14,15 @@ import numpy as np
 
 INTERVAL = 0.2  # seconds between two drawings of the bar
 WIDTH = 30  # characters of the bar
+COLUMNS = 79  # of a line about an iteration, at most
+
+LOG = logging.getLogger("ooc_pf")  # gets all that progress shows, whether it is shown or not
 
 
 class Monitor:
-    """Measures time, shows progress on stderr, and tells the run when to stop.
+    """Measures time, shows progress on stderr, logs it, and tells the run when to stop.
+
+    In notebooks the bar is one of tqdm's, if that is installed.
 
     Parameters
     ----------
@@ -53,6 +59,8 @@ class Monitor:
         self.stop = np.zeros(1, np.uint8)
         self._bar: tuple[str, int, int] | None = None
         self._drawn = 0.0
+        self._tol: float | None = None
+        self._ratio: float | None = None
 
     @property
     def stop_reason(self) -> str | None:
@@ -62,6 +70,10 @@ class Monitor:
         if self._deadline is not None and (self.stop[0] or time.monotonic() >= self._deadline):
             return "time_limit"
         return "callback" if self._asked else None
+
+    def aim(self, tol: float | None, ratio: float | None) -> None:
+        """Know when the run will have converged, to show how far that is."""
+        self._tol, self._ratio = tol, ratio
 
     @property
     def time_left(self) -> float:
@@ -150,6 +162,7 @@ class Monitor:
 
     def note(self, text: str) -> None:
         """Show a line of text."""
+        LOG.info(text)
         if self._stream:
             self._clear_bar()
             print(text, file=self._stream, flush=True)
@@ -161,9 +174,12 @@ class Monitor:
         Yields a function to call after each block. It returns whether to go on.
         """
         self._bar = (what, 0, total)
+        widget = notebook_bar(what, total) if self._stream else None
 
         def tick() -> bool:
-            if self._bar is not None:
+            if widget is not None:
+                widget.update()
+            elif self._bar is not None:
                 self._bar = (what, self._bar[1] + 1, total)
                 self._draw_bar()
             return self.stop_reason is None and not self.stop[0]
@@ -171,6 +187,8 @@ class Monitor:
         try:
             yield tick
         finally:
+            if widget is not None:
+                widget.close()
             self._clear_bar()
             self._bar = None
 
@@ -189,22 +207,40 @@ class Monitor:
 
     def iteration(self, record: dict[str, Any]) -> None:
         """Show an iteration and pass its record to the callback."""
-        self.note(f"{time.monotonic() - self._began:8.1f}s  {describe_iteration(record)}")
+        elapsed = f"{time.monotonic() - self._began:7.1f}s  "
+        self.note(elapsed + describe_iteration(record, self._tol, self._ratio, COLUMNS - len(elapsed)))
         if self._callback is not None and self._callback(record):
             self._asked = True
 
 
-def describe_iteration(record: dict[str, Any]) -> str:
-    """One line about an iteration, in the words of `report`.
+def notebook_bar(what: str, total: int) -> Any:
+    """A bar as notebooks show them, which goes when it is closed; None outside of one, or without tqdm."""
+    if "ipykernel" not in sys.modules:
+        return None
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm(total=total, desc=what, unit="block", leave=False)
+
+
+def describe_iteration(
+    record: dict[str, Any], tol: float | None = None, ratio: float | None = None, columns: int = COLUMNS
+) -> str:
+    """One line about an iteration, and how far it is from what was asked for.
 
     The violation is the largest one that the search of this iteration met; a gap is known after a complete search only.
+    What does not fit into so many columns is left out, least important first.
     """
-    line = (
-        f"iteration {record['iteration']:4d}  {record['stage']:9s}  lower bound {record['lower_bound']:.8g}"
-        f"  rows found {record['found']:7d}  rows kept {record['kept']:8d}  violation {record['worst']:.1e}"
-    )
-    if "gap" in record:
-        line += f"  objective {record['objective']:.8g}  gap {record['gap']:.1e}"
+    parts = [f"it {record['iteration']:4d}", f"{record['stage']:9s}", f"bound {record['lower_bound']:.8g}"]
     if "ratio" in record:
-        line += f"  cost of clusters {record['cost']:.8g}, at most {record['ratio']:.5f} times the least"
+        parts.append(f"ratio {record['ratio']:.5f}" + (f" (goal {ratio:.6g})" if ratio else ""))
+    if "gap" in record:
+        parts.append(f"gap {record['gap']:.1e}" + (f" (goal {tol:.0e})" if tol else ""))
+    parts += [f"violation {record['worst']:.1e}", f"rows {record['kept']}", f"found {record['found']}"]
+    line = parts[0]
+    for part in parts[1:]:
+        if len(line) + 2 + len(part) > columns:
+            break
+        line = f"{line}  {part}"
     return line

@@ -24,17 +24,20 @@ AnyState = State[Any, Any, Any]
 AnyProblem = Problem[Any, Any, Any]
 
 
-def first_state(family: Family, program: Any, options: Options, session: Session) -> AnyState:
+def first_state(family: Family, given: Given, program: Any, data: Data, options: Options, session: Session) -> AnyState:
     """The state a run begins with."""
     point, plan = family.start(program, options, session.pool)
-    return State(point, family.new_store(program, session.budget, session.pool), plan, session.pool)
+    state = State(point, family.new_store(program, session.budget, session.pool), plan, session.pool)
+    if given.begin is not None:
+        given.begin(state, program, data, options, session)
+    return state
 
 
 class Memory:
     """A run that leaves nothing behind but its result."""
 
-    def __init__(self, family: Family, data: Data, options: Options, session: Session):
-        self.family, self.data, self.options, self.session = family, data, options, session
+    def __init__(self, family: Family, given: Given, data: Data, options: Options, session: Session):
+        self.family, self.given, self.data, self.options, self.session = family, given, data, options, session
 
     def prepare(self) -> Any:
         """The program."""
@@ -42,7 +45,7 @@ class Memory:
 
     def load(self, program: Any, problem: AnyProblem) -> AnyState:
         """The state to go on from."""
-        return first_state(self.family, program, self.options, self.session)
+        return first_state(self.family, self.given, program, self.data, self.options, self.session)
 
     def commit(self, state: AnyState, record: dict[str, Any], status: str) -> None:
         """Nothing is kept."""
@@ -52,7 +55,7 @@ class Memory:
         certificate = problem.close(state, status)
         made: dict[str, Any] = {"x": state.feasible}
         if self.family.finish is not None:
-            made = self.family.finish(self.data, state, self.options, status)
+            made = self.family.finish(self.data, state, self.options, status, self.session.monitor.stop)
         x, bound = made.pop("x"), problem.bound(state)
         if state.history and state.whole:
             bound = state.history[-1]["lower_bound"]
@@ -149,7 +152,7 @@ class OnDisk:
 
     def _commit_start(self, program: Any, problem: AnyProblem) -> None:
         """Write the first generation."""
-        state = first_state(self.family, program, self.options, self.session)
+        state = first_state(self.family, self.given, program, self.data, self.options, self.session)
         self.workspace.commit(
             new_graph=True,
             write_generation=lambda group: self.family.write(group, state),
@@ -160,7 +163,7 @@ class OnDisk:
             objective=None,
             closing=None,
             lower_bound=problem.bound(state),
-            n_active=0,
+            n_active=len(state.rows),
         )
         state.point.close()
 
@@ -213,7 +216,9 @@ class OnDisk:
                 state = self.load(program, problem)
             self._commit_stop(problem, state, status)
         if self.family.finish is not None and not workspace.answer:
-            _commit_answer(workspace, self.family.finish(self.data, state, self.options, status))
+            _commit_answer(
+                workspace, self.family.finish(self.data, state, self.options, status, self.session.monitor.stop)
+            )
         result, own = open_result(self.family, workspace), self._own
         if own is None:
             return result
@@ -290,7 +295,7 @@ def open_result(family: Family, workspace: Workspace) -> Result:
         problem=family.name,
         made=made,
         read_x=lambda: read_array(outcome, "x", dtype=np.float64),
-        read_nodes=lambda: read_labels(workspace.edges) if workspace.edges.exists() else None,
+        read_nodes=lambda: read_labels(workspace.edges) if family.keyed is None else None,
         keyed=family.keyed,
         objective=manifest["objective"],
         lower_bound=manifest["lower_bound"],

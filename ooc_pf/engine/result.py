@@ -134,9 +134,8 @@ class Result:
     Correlation clustering adds ``labels``, the cluster of each node; ``cost``, what the clusters cost;
     ``lp_lower_bound``, a lower bound of what any clustering costs; ``certified_ratio``, the ratio of the two;
     ``optimal``, whether no clustering can be cheaper;
-    ``apriori_ratio`` and ``paper_ratio``, known before rounding; ``thresholds_only``, whether the clusters are the
-    components of a few thresholds, as those of a graph laid out for disk are; and ``zeros``, how many weights of zero
-    were given and left out. They are None while a run has not come to them.
+    ``apriori_ratio`` and ``paper_ratio``, known before rounding; and ``zeros``, how many weights of zero were given and
+    left out. They are None while a run has not come to them.
 
     Metric nearness of a table adds ``closure_distance``, the Euclidean distance between the iterate and its
     shortest-path closure.

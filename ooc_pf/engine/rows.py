@@ -72,6 +72,13 @@ class Rows:
         rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key, self.unit))
         return Rows(start, edges, coefficient, *rest)
 
+    def take(self, order: np.ndarray) -> "Rows":
+        """The rows ``order``, in that order; for cycles."""
+        length = np.diff(self.start)[order]
+        start = np.concatenate(([0], np.cumsum(length, dtype=np.int64)))
+        entry = np.repeat(self.start[order] - start[:-1], length) + np.arange(start[-1])
+        return Rows(start, self.edges[entry])
+
     def span(self, first: int, last: int) -> "Rows":
         """Rows ``first`` to ``last``, as views."""
         entries = slice(self.start[first], self.start[last])

@@ -1,6 +1,7 @@
 """The life of a run, written once for every family of problems: from what a caller hands over to a result."""
 
 import contextlib
+import contextvars
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import BudgetError, InputError, WorkspaceError
+from ..errors import BudgetError, InputError, Interrupted, WorkspaceError
 from ..storage.memory import Budget
 from ..storage.objectstore import local_copy
 from ..storage.vectors import Pool
@@ -20,12 +21,44 @@ from .parallel import cluster_client, count_workers, worker_pool
 from .place import Memory, OnDisk
 from .result import Result
 
+_raises = contextvars.ContextVar("raises", default=True)  # whether an interrupted run raises
+
+
+@contextlib.contextmanager
+def interrupts_return() -> Iterator[None]:
+    """Inside, a run that is stopped by Ctrl-C or SIGTERM returns its result, with the status "interrupted".
+
+    Otherwise it raises a KeyboardInterrupt, after the commit, with the result as ``error.result``.
+
+    Examples
+    --------
+    >>> import numpy as np, ooc_pf as pf
+    >>> with pf.interrupts_return():
+    ...     result = pf.metric_nearness((np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([1.0, 1.0, 5.0])))
+    >>> result.status
+    'converged'
+    """
+    before = _raises.set(False)
+    try:
+        yield
+    finally:
+        _raises.reset(before)
+
 
 def solve(family: Family, given: Given, options: Options, limits: Limits) -> Result:
     """Solve a problem wherever its state is to be.
 
     ``options`` are plain values that shape the answer; with the extras they must agree with what a workspace holds.
     """
+    result = _solve_within(family, given, options, limits)
+    if result.status == "interrupted" and _raises.get():
+        held = "" if result.workspace is None else f"; {result.workspace} holds it, and can be resumed"
+        raise Interrupted(f"stopped at iteration {result.n_iter}: error.result is what was found{held}", result)
+    return result
+
+
+def _solve_within(family: Family, given: Given, options: Options, limits: Limits) -> Result:
+    """Solve, and keep to the limits."""
     limits.check()
     options = family.check(options, limits)
     if family.needs_disk(options) and limits.workspace is None and not is_path(given.source):
@@ -50,6 +83,7 @@ def _solve(family: Family, given: Given, options: Options, limits: Limits) -> Re
             if state.iteration:
                 monitor.note(f"continuing {limits.workspace or given.source} at iteration {state.iteration}")
             tol, max_iter = place.options["tol"], limits.max_iter
+            monitor.aim(tol, getattr(problem, "ratio", None))
             status = run(problem, state, tol=tol, max_iter=max_iter, monitor=monitor, commit=place.commit)
             return place.conclude(program, problem, state, status)
 
@@ -57,7 +91,7 @@ def _solve(family: Family, given: Given, options: Options, limits: Limits) -> Re
 def _solve_aside(family: Family, given: Given, options: Options, limits: Limits) -> Result:
     """Solve in a temporary workspace, for workers that can only read files."""
     with tempfile.TemporaryDirectory() as folder:
-        result = solve(family, given, options, replace(limits, workspace=Path(folder) / "run.pf"))
+        result = _solve_within(family, given, options, replace(limits, workspace=Path(folder) / "run.pf"))
         blocks, x, nodes = list(result.blocks()), result.x, result.nodes
     return replace(result, workspace=None, blocks=lambda: blocks, read_x=lambda: x, read_nodes=lambda: nodes)
 
@@ -71,7 +105,7 @@ def place_for(family: Family, given: Given, options: Options, limits: Limits) ->
             raise InputError("client= needs a workspace= that all workers see")
         options = family.settle(options, data.size, None, disk=False)
         with _session(family, given, options, data.size, limits, None) as session:
-            yield Memory(family, data, options, session)
+            yield Memory(family, given, data, options, session)
         return
     workspace = _workspace_of(family, given.source, data, limits)
     with workspace.locked():
@@ -102,7 +136,10 @@ def _workspace_of(family: Family, source: Any, data: Data | None, limits: Limits
         raise WorkspaceError(
             f"{path} holds a problem of kind {graph['kind']!r}, not {family.kind!r}; name a new workspace"
         )
-    if data is not None and graph["source"].get("digest") != data.fingerprint:
+    same = data is None or graph["source"].get("digest") == data.fingerprint
+    if data is not None and not family.resumable:
+        same = same and graph["edges"] == data.size.edges  # other variables of the same input
+    if not same:
         hint = ", or pass its path" if family.resumable else ""
         raise WorkspaceError(f"{path} holds another {family.noun} than the one given; name a new workspace{hint}")
     return workspace

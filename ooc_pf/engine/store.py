@@ -136,6 +136,10 @@ class ConstraintStore:
             self._put(_packed(kept, rows.select(fresh), dual[fresh], key[fresh]))
         return added
 
+    def fill(self, rows: Rows, dual: np.ndarray) -> None:
+        """Remember these rows, which are different, with their duals, and nothing else."""
+        self._put(_packed(iter(()), rows, dual, rows.keys()))
+
     def forget(self) -> int:
         """Drop what this store forgets; returns how many rows those were."""
         if self._forgets == "never":

@@ -9,7 +9,7 @@ from ..engine.result import Result, label_array
 from ..errors import InputError
 from .clustering import correlation_clustering
 from .nearness import metric_nearness
-from .scikit import BaseEstimator, ClusterMixin, seed_of, warn_if_stopped
+from .scikit import BaseEstimator, ClusterMixin, keep_parameters, seed_of, warn_if_stopped
 
 AFFINITIES = ("precomputed", "cosine", "correlation")
 PRECOMPUTED = "precomputed"
@@ -109,19 +109,7 @@ class CorrelationClustering(ClusterMixin, _Certified):
         random_state: Any = None,
         progress: bool = False,
     ):
-        self.affinity = affinity
-        self.threshold = threshold
-        self.gamma = gamma
-        self.base = base
-        self.tol = tol
-        self.ratio = ratio
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.workers = workers
-        self.workspace = workspace
-        self.random_state = random_state
-        self.progress = progress
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -216,15 +204,7 @@ class MetricNearness(_Certified):
         random_state: Any = None,
         progress: bool = False,
     ):
-        self.metric = metric
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.memory = memory
-        self.workers = workers
-        self.workspace = workspace
-        self.random_state = random_state
-        self.progress = progress
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from ..engine.result import Result
-from ..errors import InputError, nearest
+from ..errors import InputError, Interrupted, nearest
 from ..storage.workspace import is_path
 from ..triangles.inputs import as_square
 
@@ -59,6 +59,14 @@ class Form:
                     raise InputError("the table given beside the graph has other labels, or in another order")
         return value.to_numpy() if hasattr(value, "to_numpy") else value
 
+    def solved(self, solve: Callable[[], Result]) -> Result:
+        """What ``solve()`` returns in the form of the input, also if it is interrupted."""
+        try:
+            return self.dress(solve())
+        except Interrupted as error:
+            error.result = self.dress(error.result)
+            raise
+
     def dress(self, result: Result) -> Result:
         """The result in the form of the input."""
         made = dict(result.made)
@@ -89,6 +97,9 @@ def _read_form(graph: Any, source: str | None, target: str | None, weight: str |
     if _is_a(graph, "pandas", "DataFrame"):
         square = source is None and weight is None and _is_square_frame(graph)
         return _from_square_frame(graph) if square else _from_table(graph, source, target, weight)
+    if _is_a(graph, "xarray", "DataArray"):
+        _no_columns(graph, source, target, weight)
+        return _from_array_with_labels(graph)
     if hasattr(graph, "__arrow_c_stream__"):
         return _from_table(graph, source, target, weight)
     _no_columns(graph, source, target, weight)
@@ -230,6 +241,26 @@ def _from_square_frame(frame: Any) -> Form:
         _stored_labels(frame.index.tolist()),
         lambda x: pandas.DataFrame(x, frame.index, frame.columns),
         lambda labels: pandas.Series(labels, frame.index, name="cluster"),
+        rounding,
+    )
+
+
+def _from_array_with_labels(array: Any) -> Form:
+    """A square DataArray of xarray; lines and columns are named by their coordinates, if they have any."""
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise InputError(f"a DataArray must be square, a line and a column for each node, found shape {array.shape}")
+    lines, columns = (array.coords[dim].values if dim in array.coords else None for dim in array.dims)
+    if lines is not None and columns is not None and lines.tolist() != columns.tolist():
+        raise InputError("the lines of the DataArray have other coordinates than its columns, or in another order")
+    names = lines if columns is None else columns
+    matrix, rounding = evened(np.asarray(array.values, np.float64))
+    coords = {} if names is None else {array.dims[0]: names}
+    make = type(array)
+    return Form(
+        matrix,
+        None if names is None else _stored_labels(names.tolist()),
+        lambda x: array.copy(data=x),
+        lambda labels: make(labels, coords, array.dims[:1], "cluster"),
         rounding,
     )
 

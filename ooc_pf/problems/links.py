@@ -18,6 +18,7 @@ from ..edgelist.links import read_links, read_pairs
 from ..edgelist.tables import as_column, number_nodes
 from ..engine.limits import parse_duration
 from ..engine.result import Result
+from ..engine.run import interrupts_return
 from ..errors import InputError
 from .clustering import correlation_clustering
 from .forms import table_like
@@ -92,8 +93,9 @@ class Search(NamedTuple):
         """Solve the linear program in the time that is left."""
         left = None if self.max_time is None else max(0.0, self.max_time - (time.monotonic() - self.began))
         own = {"tol": self.tol, "seed": self.seed, "workers": self.workers, "max_time": left}
-        result = correlation_clustering((u, v, weight), gamma=None, progress=self.progress, **{**own, **options})
-        if result.status == "interrupted":
+        with interrupts_return():
+            result = correlation_clustering((u, v, weight), gamma=None, progress=self.progress, **{**own, **options})
+        if result.status == "interrupted":  # of a part: it has nothing to show for the whole
             raise KeyboardInterrupt
         return result
 

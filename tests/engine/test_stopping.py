@@ -6,6 +6,7 @@ import signal
 import threading
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ooc_pf as pf
@@ -43,7 +44,8 @@ def test_a_complete_search_is_left_at_once(way, slow_graph, tmp_path, monkeypatc
             threading.Timer(0.3, os.kill, (os.getpid(), number)).start()
 
         monkeypatch.setattr(NumbaOracle, "lay_out", signal_soon)
-    result = pf.correlation_clustering(slow_graph, gamma=1.0, workspace=tmp_path / "run.pf", workers=1, **limits)
+    with pf.interrupts_return():
+        result = pf.correlation_clustering(slow_graph, gamma=1.0, workspace=tmp_path / "run.pf", workers=1, **limits)
     assert result.status == ("time_limit" if way == "max_time" else "interrupted")
     assert result.n_iter == 0
     assert searched == [None]  # the only block was begun and not searched to its end
@@ -67,7 +69,7 @@ def test_stopping_within_sweeps_loses_one_iteration_and_no_bits(rng, tmp_path, m
     graph = communities(rng, 300, 10, signed=True)
     whole = pf.correlation_clustering(graph, tol=1e-4)
     path = tmp_path / "run.pf"
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pf.interrupts_return():
         patch.setattr(program, "project_rows", interrupting(program.project_rows))
         result = pf.correlation_clustering(graph, tol=1e-4, workspace=path)
         assert result.status == "interrupted"
@@ -95,7 +97,7 @@ def test_stopping_within_general_sweeps_loses_no_bits(kind, rng, tmp_path, monke
     whole = solve()
     owner, name = (RowProgram, "project") if kind == "rows" else (SetSchedule, "step")
     pressed = interrupting(getattr(owner, name))
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, pf.interrupts_return():
         patch.setattr(owner, name, pressed)
         result, stops = solve(workspace=path), 1
         while result.status == "interrupted" and stops < 5:
@@ -108,13 +110,17 @@ def test_stopping_within_general_sweeps_loses_no_bits(kind, rng, tmp_path, monke
     assert (result.lower_bound, result.n_iter) == (whole.lower_bound, whole.n_iter)
 
 
-def test_ctrl_c_commits_and_can_be_resumed(small, tmp_path):
-    def interrupt(record):
-        if record["iteration"] == 3:
-            os.kill(os.getpid(), signal.SIGINT)
+def press_at_three(record):
+    if record["iteration"] == 3:
+        os.kill(os.getpid(), signal.SIGINT)
 
-    result = pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf", callback=interrupt)
+
+def test_ctrl_c_commits_raises_and_can_be_resumed(small, tmp_path):
+    with pytest.raises(KeyboardInterrupt, match=r"run\.pf holds it, and can be resumed") as caught:
+        pf.metric_nearness(small, tol=1e-8, workspace=tmp_path / "run.pf", callback=press_at_three)
+    result = caught.value.result
     assert (result.status, result.n_iter) == ("interrupted", 3)
+    assert pf.open(tmp_path / "run.pf").status == "interrupted"
     assert_same_bits(pf.metric_nearness(small, tol=1e-8), pf.resume(tmp_path / "run.pf"))
 
 
@@ -127,3 +133,22 @@ def test_a_stop_is_prompt_inside_a_long_pass(tmp_path, rng):
     result = pf.metric_nearness(graph, max_time=1.0, workspace=tmp_path / "run.pf")
     assert result.status == "time_limit"
     assert not any("gap" in record for record in result.history)  # a complete pass alone takes many times longer
+
+
+def test_what_ctrl_c_leaves_has_the_form_of_the_input(small):
+    u, v, d = small
+    names = np.array([f"n{k}" for k in range(60)], object)
+    frame = pd.DataFrame({"source": names[u], "target": names[v], "weight": d})
+    with pytest.raises(pf.Interrupted) as caught:
+        pf.metric_nearness(frame, tol=1e-8, callback=press_at_three)
+    assert isinstance(caught.value.result.x, pd.Series)
+    with pytest.raises(pf.Interrupted) as caught:
+        pf.metric_nearness(small, tol=1e-8, oracle="igraph", workers=1, callback=press_at_three)
+    assert caught.value.result.n_active == len(caught.value.result.duals.values)
+
+
+def test_it_can_be_asked_otherwise(small):
+    with pf.interrupts_return():
+        assert pf.metric_nearness(small, tol=1e-8, callback=press_at_three).status == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        pf.metric_nearness(small, tol=1e-8, callback=press_at_three)

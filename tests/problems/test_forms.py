@@ -258,3 +258,36 @@ def test_a_graph_without_edges_has_a_cluster_for_each_node():
         result = pf.correlation_clustering(pd.DataFrame(np.zeros((4, 4)), list("abcd"), list("abcd")), gamma=gamma)
         assert result.labels.nunique() == 4
         assert (result.cost, result.lp_lower_bound, result.certified_ratio) == (0.0, 0.0, 1.0)
+
+
+# -- arrays with labels, regions of pictures --------------------------------------------------------------------------
+
+
+def test_a_square_data_array_comes_back_as_one(rng):
+    xr = pytest.importorskip("xarray")
+    table, names = symmetric(rng, 12, 0.2, 3.0), [f"site {k}" for k in range(12)]
+    array = xr.DataArray(table, {"from": names, "to": names}, ("from", "to"), name="km")
+    plain, result = pf.metric_nearness(table), pf.metric_nearness(array)
+    assert isinstance(result.x, xr.DataArray) and result.x.dims == ("from", "to") and result.x.name == "km"
+    assert np.array_equal(result.x.values, plain.x) and result.x.coords["to"].values.tolist() == names
+    clusters = pf.correlation_clustering(array - float(array.mean())).labels
+    assert clusters.dims == ("from",) and clusters.sel({"from": "site 3"}).item() >= 0
+    bare = pf.metric_nearness(xr.DataArray(table))
+    assert np.array_equal(bare.x.values, plain.x) and bare.nodes is None
+    with pytest.raises(pf.InputError, match="other coordinates than its columns"):
+        pf.metric_nearness(array.assign_coords(to=names[::-1]))
+    with pytest.raises(pf.InputError, match="must be square"):
+        pf.metric_nearness(array[:5])
+
+
+def test_regions_of_a_picture_are_clustered(rng):
+    """What scikit-image calls a region adjacency graph is one of networkx."""
+    graph = pytest.importorskip("skimage.graph")
+    picture = np.zeros((20, 20, 3))
+    picture[:, 10:] = 1.0
+    regions = graph.rag_mean_color(picture, np.arange(400).reshape(20, 20) // 100 + np.arange(20) // 10 * 4)
+    for a, b in regions.edges:
+        regions[a][b]["alike"] = 0.5 - regions[a][b]["weight"]
+    labels = pf.correlation_clustering(regions, weight="alike").labels
+    assert set(labels) == set(regions) and len(set(labels.values())) == 2
+    assert len({labels[a] for a in range(4)}) == 1
