@@ -91,7 +91,7 @@ class ConstraintStore:
         self._resident = self._used = self.n_rows = 0
         for block in blocks:
             self.n_rows += len(block.dual)
-            pages.append(np.unique(block.table // PAGE))
+            pages.append(_pages(block.table))
             fresh.append(self._hold(block))
         self._blocks, self._layers = fresh, _disjoint_groups(pages)
         if stale is not None and self._pool is not None:
@@ -122,14 +122,15 @@ class ConstraintStore:
         if not len(rows):
             return 0
         key, dual = rows.keys(), np.zeros(len(rows))
-        _, first = np.unique(key, return_index=True)
+        order = np.argsort(key, kind="stable")
+        ranked = key[order]
         fresh = np.zeros(len(key), bool)
-        fresh[first] = True
+        fresh[order[np.append(True, ranked[1:] != ranked[:-1])]] = True
         for block in self.blocks():
             if self._forgets == "all":
                 _take_duals(block, key, dual, fresh)
             else:
-                fresh &= ~np.isin(key, block.key)
+                fresh[order[_found_in(ranked, block.key)]] = False
         added = int(fresh.sum())
         if added:
             kept = (_without_zeros(block) for block in self.blocks()) if self._forgets == "all" else self.blocks()
@@ -184,6 +185,18 @@ class ConstraintStore:
         """Fill this store with what `write` wrote; row entries must be below ``edges``."""
         self._put(read_blocks(group, edges))
         return self
+
+
+def _found_in(ranked: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Where the numbers ``key`` come first in the sorted numbers ``ranked``, of those that are there."""
+    at = np.minimum(np.searchsorted(ranked, key), len(ranked) - 1)
+    return at[ranked[at] == key]
+
+
+def _pages(table: np.ndarray) -> np.ndarray:
+    """The pages of a vector that sorted edges lie on."""
+    page = table // PAGE
+    return page[np.flatnonzero(np.diff(page, prepend=-1))]
 
 
 def _disjoint_groups(pages: list[np.ndarray]) -> list[list[int]]:

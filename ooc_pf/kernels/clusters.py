@@ -280,12 +280,15 @@ def count_members(labels, size):
 
 
 @kernel
-def _wake(start, node, weight, labels, at, source, target, queue, waiting, state):
-    """Queue the neighbours that may want to move because ``at`` went from cluster ``source`` to ``target``."""
+def _wake(start, node, weight, labels, at, source, target, queue, waiting, state, hub):
+    """Queue the neighbours that may want to move because ``at`` went from cluster ``source`` to ``target``.
+
+    Those with more than ``hub`` arcs are left alone: they are dear to look at, and one neighbour hardly moves them.
+    """
     for arc in range(start[at], start[at + 1]):
         far = node[arc]
         affected = labels[far] != target if weight[arc] > 0 else labels[far] != source
-        if affected and not waiting[far]:
+        if affected and not waiting[far] and start[far + 1] - start[far] <= hub:
             waiting[far] = True
             queue[(state[HEAD] + state[QUEUED]) % len(queue)] = far
             state[QUEUED] += 1
@@ -293,7 +296,7 @@ def _wake(start, node, weight, labels, at, source, target, queue, waiting, state
 
 @kernel
 def _drain(start, node, weight, size, base, least, labels, total, members, spare,
-           pull, met, queue, waiting, moved, origin, state):  # fmt: skip
+           pull, met, queue, waiting, moved, origin, state, hub):  # fmt: skip
     """Move queued nodes to where they save most until none waits or the log ``moved, origin`` is full.
 
     Returns what the moves saved.
@@ -312,7 +315,7 @@ def _drain(start, node, weight, size, base, least, labels, total, members, spare
             moved[state[MOVED]] = at
             origin[state[MOVED]] = home
             state[MOVED] += 1
-            _wake(start, node, weight, labels, at, home, target, queue, waiting, state)
+            _wake(start, node, weight, labels, at, home, target, queue, waiting, state, hub)
             saved += gain
     return saved
 
@@ -332,7 +335,7 @@ def move_nodes(start, node, weight, size, base, least, labels, order):
     while state[QUEUED]:
         state[MOVED] = 0
         saved += _drain(start, node, weight, size, base, least, labels, total, members, spare,
-                        pull, met, queue, waiting, moved, origin, state)  # fmt: skip
+                        pull, met, queue, waiting, moved, origin, state, len(node))  # fmt: skip
     return saved
 
 
@@ -350,14 +353,15 @@ def _gain(start, node, weight, size, base, labels, total, at, target):
 
 
 @kernel
-def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
+def shake(start, node, weight, size, base, least, labels, near, arcs, depth, hub):
     """Force one node after another into a neighbour's cluster, let the others follow, take back what costs.
 
     Try k moves ``near[k]`` to the cluster at the other end of ``arcs[k]``, or out of it if they share it. A try that
     saves exactly nothing stays: with equal weights there are plateaus, and this is how the search crosses them.
 
-    ``near`` int32[tries], ``arcs`` int64[tries]; ``depth`` is the most moves in one try; ``labels`` int32[nodes],
-    numbers below ``nodes``, change in place. Returns what was saved, never negative by more than rounding.
+    ``near`` int32[tries], ``arcs`` int64[tries]; ``depth`` is the most moves in one try; nodes with more than ``hub``
+    arcs do not follow. ``labels`` int32[nodes], numbers below ``nodes``, change in place. Returns what was saved,
+    never negative by more than rounding.
     """
     nodes = len(labels)
     total, members, spare, pull, met, state = count_members(labels, size)
@@ -372,9 +376,9 @@ def shake(start, node, weight, size, base, least, labels, near, arcs, depth):
         target = put_into(size, labels, total, members, spare, at, target)
         moved[0], origin[0] = at, home
         state[MOVED], state[HEAD], state[QUEUED] = 1, 0, 0
-        _wake(start, node, weight, labels, at, home, target, queue, waiting, state)
+        _wake(start, node, weight, labels, at, home, target, queue, waiting, state, hub)
         saved += _drain(start, node, weight, size, base, least, labels, total, members, spare,
-                        pull, met, queue, waiting, moved, origin, state)  # fmt: skip
+                        pull, met, queue, waiting, moved, origin, state, hub)  # fmt: skip
         for j in range(state[QUEUED]):
             waiting[queue[(state[HEAD] + j) % nodes]] = False
         if saved < -least:

@@ -11,7 +11,7 @@ from ..cycles.point import CyclePoint
 from ..engine.family import Options
 from ..errors import SearchStopped
 from ..storage.vectors import Vector, spans
-from .rounding import clustering_cost, guided, round_clusters, round_quickly
+from .rounding import CLOSE, clustering_cost, guided, round_clusters, round_quickly
 from .streaming import EdgeStream, Part, round_in_passes
 
 MOST_UNLISTED = 1 << 20  # pairs inside clusters that a feasible point of a complete graph may have
@@ -93,17 +93,18 @@ class RounderInPasses:
 
     def improve(self, point: CyclePoint, iteration: int, stop: np.ndarray, *, thoroughly: bool = False) -> np.ndarray:
         edges, known = self._edges(point, stop), point.labels
-        guides: Iterable[EdgeStream] = [edges]
-        if known is not None:
-            guides = self._guides(edges, point, lambda: fractions(edges_of(point), point.y))
-        rounds = 0 if known is None else LAST_ROUNDS if thoroughly else WAY_ROUNDS
-        return round_in_passes(edges, guides, seed=(self.seed, iteration), known=known, rounds=rounds)
+        if known is None:
+            return round_in_passes(edges, [edges], seed=(self.seed, iteration))
+        *guides, agreed = self._guides(edges, point, lambda: fractions(edges_of(point), point.y))
+        rounds = LAST_ROUNDS if thoroughly else WAY_ROUNDS
+        return round_in_passes(edges, guides, seed=(self.seed, iteration), known=known, agreed=agreed, rounds=rounds)
 
     def finish(self, point: CyclePoint, x: Vector, stop: np.ndarray) -> np.ndarray:
         """Clusters for the answer, whose fractions are x; SearchStopped when ``stop`` is set."""
         edges = self._edges(point, stop)
-        guides = [edges, *self._guides(edges, point, lambda: (part for _, part in x.spans()))]
-        return round_in_passes(edges, guides, seed=self.seed, known=point.labels, rounds=LAST_ROUNDS)
+        *guides, agreed = self._guides(edges, point, lambda: (part for _, part in x.spans()))
+        guides, known = [edges, *guides], point.labels
+        return round_in_passes(edges, guides, seed=self.seed, known=known, agreed=agreed, rounds=LAST_ROUNDS)
 
     def _edges(self, point: CyclePoint, stop: np.ndarray) -> EdgeStream:
         edges = edges_of(point)
@@ -112,7 +113,7 @@ class RounderInPasses:
     def _guides(
         self, edges: EdgeStream, point: CyclePoint, x: Callable[[], Iterable[np.ndarray]]
     ) -> Iterator[EdgeStream]:
-        """Weights guided by x, and by the multipliers."""
+        """Weights guided by x, and by the multipliers; and those that are positive where x keeps an edge together."""
 
         def by_x() -> Iterator[Part]:
             for (u, v, weight), part in zip(edges.parts(), x(), strict=True):
@@ -122,8 +123,11 @@ class RounderInPasses:
             for (u, v, _), reduced in zip(edges.parts(), reduced_weights(point), strict=True):
                 yield u, v, reduced
 
-        yield replace(edges, parts=by_x)
-        yield replace(edges, parts=by_multipliers)
+        def by_agreement() -> Iterator[Part]:
+            for (u, v, weight), part in zip(edges.parts(), x(), strict=True):
+                yield u, v, np.where(part <= CLOSE, weight, 0.0)
+
+        yield from (replace(edges, parts=parts) for parts in (by_x, by_multipliers, by_agreement))
 
     def cost(self, point: CyclePoint) -> float:
         assert point.labels is not None

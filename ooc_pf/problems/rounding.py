@@ -5,6 +5,7 @@
 2. Each candidate is improved by local search of the Louvain kind: move single nodes, contract, move clusters, repeat.
 3. Fusion: groups of nodes that all candidates keep together are contracted. The search goes on over these few groups.
 4. Kernighan-Lin style moves: a node is forced to move, others follow, and the chain is undone if it does not pay.
+5. The same over the groups that the fractional solution keeps together, which late in a run is best of all.
 
 Every number here is what a clustering *saves* against all nodes apart; only `clustering_cost` speaks of cost.
 """
@@ -28,8 +29,11 @@ PIVOT_THRESHOLD = 0.5  # the fixed one: a pivot takes neighbours with x below it
 COARSE_ROUNDS = 10  # most rounds of forced moves over the contracted graph
 FINE_ROUNDS = 4  # and over the whole graph
 QUICK_ROUNDS = 1  # the same on the way
+AGREED_ROUNDS = 12  # and over the groups that the fractional solution keeps together
+CLOSE = 0.01  # which it does up to this x
 LEAST_TRIES = 1000  # forced moves in a round; a large graph gets one for each node
 DEPTH = 200  # most moves in the chain that follows a forced one
+HUB = 256  # nodes with more arcs are not in it
 ROUNDING = 1e-13  # relative to the largest sum of weights at a node: no move for less
 
 
@@ -106,6 +110,10 @@ def round_clusters(
         pool += [labels for _, labels in _candidates(u, v, weight, x, level, arc_edge, rng, reduced)]
         improved = (improve(level, labels, rng) for labels in pool)
         pool = list({labels.tobytes(): labels for labels in improved}.values())  # many end at the same clusters
+        guides = [guided(weight, x), *([] if reduced is None else [reduced])]
+        groups = close_groups(u, v, weight, x, nodes)
+        coarse, *others = (_contracted(each, groups) for each in _guided_levels(level, arc_edge, guides))
+        pool.append(improve(level, search_agreed(coarse, others, groups, [min(pool, key=cost)], rng), rng))
         pool.append(shaken(level, _fused(level, pool, rng, COARSE_ROUNDS), rng, FINE_ROUNDS))
         pool.append(improve(level, _connected(u, v, weight, pool[-1]), rng))
         best = min([best, *pool], key=cost)
@@ -130,12 +138,23 @@ def round_quickly(
     """
     u, v, weight, x, base, reduced = _checked(u, v, weight, x, nodes, base, reduced)
     rng = np.random.default_rng(seed)
-    level, _ = _whole(u, v, weight, nodes, base)
+    level, arc_edge = _whole(u, v, weight, nodes, base)
+
+    def cost(labels: np.ndarray) -> float:
+        return clustering_cost(u, v, weight, labels, base=base)
+
     guides = [weight] if known is None else [guided(weight, x), *([] if reduced is None else [reduced])]
+    if known is not None:
+        groups = close_groups(u, v, weight, x, nodes)
+        coarse, *others = (_contracted(each, groups) for each in _guided_levels(level, arc_edge, guides))
+        found = improve(level, search_agreed(coarse, others, groups, [known], rng), rng)
+        if cost(found) < cost(known):
+            return found
+    # The point says too little yet, or nothing more: look at single nodes.
     pool = [clusters.join_greedily(u, v, guide - base, level.size, base) for guide in guides]
     pool = [improve(level, labels, rng) for labels in pool] + ([] if known is None else [known])
     pool.append(shaken(level, _fused(level, pool, rng, QUICK_ROUNDS), rng, QUICK_ROUNDS))
-    return number_clusters(min(pool, key=lambda labels: clustering_cost(u, v, weight, labels, base=base)))
+    return number_clusters(min(pool, key=cost))
 
 
 def clustering_cost(u: Any, v: Any, weight: Any, labels: Any, *, base: float | None = None) -> float:
@@ -206,6 +225,13 @@ def _level(arcs: sparse.csr_array, weight: np.ndarray, size: np.ndarray, base: f
     return Level(start, arcs.indices.astype(np.int32), weight, size, base, ROUNDING * float(strongest))
 
 
+def _guided_levels(level: Level, arc_edge: np.ndarray, guides: list[np.ndarray]) -> Iterator[Level]:
+    """The graph itself, and then with each of the other weights."""
+    yield level
+    for guide in guides:
+        yield level._replace(weight=guide[arc_edge] - level.base)
+
+
 def _components(u: np.ndarray, v: np.ndarray, keep: np.ndarray, nodes: int) -> np.ndarray:
     """Connected components of the edges with ``keep`` set, int32[nodes]."""
     pairs = sparse.coo_array((np.ones(np.count_nonzero(keep), np.int8), (u[keep], v[keep])), shape=(nodes, nodes))
@@ -215,6 +241,11 @@ def _components(u: np.ndarray, v: np.ndarray, keep: np.ndarray, nodes: int) -> n
 def _connected(u: np.ndarray, v: np.ndarray, weight: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Clusters split into their components over attractive edges: never dearer, and not found by moves of nodes."""
     return _components(u, v, (weight > 0) & (labels[u] == labels[v]), len(labels))
+
+
+def close_groups(u: np.ndarray, v: np.ndarray, weight: np.ndarray, x: np.ndarray, nodes: int) -> np.ndarray:
+    """The groups of nodes that the fractional solution keeps together, numbered."""
+    return number_clusters(_components(u, v, (weight > 0) & (x <= CLOSE), nodes))
 
 
 # Candidates -----------------------------------------------------------------------------------------------------------
@@ -298,7 +329,7 @@ def shaken(level: Level, labels: np.ndarray, rng: np.random.Generator, rounds: i
         repeats = -(-LEAST_TRIES // len(linked))
         near = rng.permutation(np.tile(linked, repeats)).astype(np.int32)
         arcs = level.start[near] + (rng.random(len(near)) * degree[near]).astype(np.int64)
-        clusters.shake(*level, labels, near, arcs, DEPTH)
+        clusters.shake(*level, labels, near, arcs, DEPTH, HUB)
         labels = improve(level, labels, rng)
     return labels
 
@@ -321,15 +352,37 @@ def search_groups(
     coarse: Level, groups: np.ndarray, pool: list[np.ndarray], rng: np.random.Generator, most_rounds: int
 ) -> np.ndarray:
     """Clusters of the groups, whose graph is ``coarse``: the best of ``pool``, improved there and with forced moves."""
-    found = []
-    for labels in pool:
-        start = np.empty(len(coarse.size), np.int32)
-        start[groups] = labels
-        found.append(improve(coarse, start, rng))
+    found = [improve(coarse, _of_groups(groups, labels), rng) for labels in pool]
     best = max(found, key=lambda labels: _saved(coarse, labels))
     # Candidates that agree on little leave a large graph. Then no more moves are tried than the whole one has nodes.
     rounds = max(len(groups), COARSE_ROUNDS * LEAST_TRIES) // max(len(coarse.size), LEAST_TRIES)
     return shaken(coarse, best, rng, min(rounds, most_rounds))[groups]
+
+
+def search_agreed(
+    coarse: Level, others: list[Level], groups: np.ndarray, pool: list[np.ndarray], rng: np.random.Generator
+) -> np.ndarray:
+    """Clusters of the groups, whose graph is ``coarse``, from those of ``pool`` and from joins by ``others``.
+
+    ``others`` are graphs of the same groups with other weights.
+    """
+    starts = [*(_of_groups(groups, labels) for labels in pool), *(_joined(other) for other in others)]
+    found = [improve(coarse, start, rng) for start in starts]
+    return shaken(coarse, _fused(coarse, found, rng, COARSE_ROUNDS), rng, AGREED_ROUNDS)[groups]
+
+
+def _joined(level: Level) -> np.ndarray:
+    """Greedy contraction of a graph that has its arcs in both directions."""
+    tail = np.repeat(np.arange(len(level.size), dtype=np.int32), np.diff(level.start))
+    once = tail < level.node
+    return clusters.join_greedily(tail[once], level.node[once], level.weight[once], level.size, level.base)
+
+
+def _of_groups(groups: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """A cluster for each group, which is that of one of its nodes."""
+    start = np.empty(int(groups.max()) + 1, np.int32)
+    start[groups] = number_clusters(labels)
+    return number_clusters(start)
 
 
 def _saved(level: Level, labels: np.ndarray) -> float:

@@ -84,6 +84,7 @@ def round_in_passes(
     *,
     seed: int | tuple[int, ...] = 0,
     known: np.ndarray | None = None,
+    agreed: EdgeStream | None = None,
     rounds: int = 0,
 ) -> np.ndarray:
     """Clusters no worse than those ``known``, than all nodes apart, and than the components of attractive edges.
@@ -98,6 +99,8 @@ def round_in_passes(
         The same seed gives the same clusters.
     known : int32[nodes], optional
         Clusters to start from as well.
+    agreed : EdgeStream, optional
+        The same edges, with a positive weight where the fractional solution keeps their ends together.
     rounds : int
         How often the best clusters are perturbed, and fused with what comes of it.
 
@@ -110,7 +113,10 @@ def round_in_passes(
     best = _cheapest(edges, [_alone(edges.nodes), _components(edges)] if known is None else [known])
     if cost(edges, best) == 0.0:
         return number_clusters(best)
-    whole = contracted(edges, _alone(edges.nodes))
+    whole, guides = contracted(edges, _alone(edges.nodes)), list(guides)
+    if agreed is not None:
+        best = _cheapest(edges, [best, _over_agreed(edges, whole, guides, agreed, best, rng)])
+        known = None if known is None else best
     pool = [_candidate(edges, whole, guide, rng) for guide in guides] + ([] if known is None else [known])
     best = _cheapest(edges, [best, *pool, _fused(edges, whole, pool, rng, rounding.QUICK_ROUNDS)])
     for k in range(rounds):
@@ -154,6 +160,26 @@ def _candidate(edges: EdgeStream, whole: AnyLevel, guide: EdgeStream, rng: np.ra
     labels = improve(guide, level, alone, rng)
     close(level)
     return improve(edges, whole, labels, rng)
+
+
+def _over_agreed(
+    edges: EdgeStream,
+    whole: AnyLevel,
+    guides: list[EdgeStream],
+    agreed: EdgeStream,
+    best: np.ndarray,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Clusters of the groups that the fractional solution keeps together, if their graph is small, and improved."""
+    groups = number_clusters(_components(agreed))
+    levels = []
+    for stream in (edges, *guides):
+        level = contracted(stream, groups)
+        if not isinstance(level, Level):
+            close(level)
+            return best
+        levels.append(level)
+    return improve(edges, whole, rounding.search_agreed(levels[0], levels[1:], groups, [best], rng), rng)
 
 
 def _perturbed(

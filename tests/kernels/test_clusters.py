@@ -75,9 +75,9 @@ def test_moves_save_what_they_say_and_end_where_none_saves(seed, base, whole):
     assert naive.clusters.cost(w, settled) <= naive.clusters.cost(w, labels) + 1e-9
 
 
-@given(seeds, bases, st.sampled_from([1, 2, 200]))
+@given(seeds, bases, st.sampled_from([1, 2, 200]), st.sampled_from([0, 3, 100]))
 @settings(max_examples=60, deadline=None)
-def test_shakes_save_what_they_say(seed, base, depth):
+def test_shakes_save_what_they_say(seed, base, depth, hub):
     rng = np.random.default_rng(seed)
     nodes = int(rng.integers(2, 14))
     u, v, weight = signed_graph(rng, nodes, int(rng.integers(1, 60)), whole=True)
@@ -87,6 +87,6 @@ def test_shakes_save_what_they_say(seed, base, depth):
     arcs = rng.integers(0, len(level.node), 100)
     near = np.repeat(np.arange(nodes, dtype=np.int32), np.diff(level.start))[arcs]
     before = naive.clusters.cost(w, labels)
-    saved = clusters.shake(*level, labels, near, arcs, depth)
+    saved = clusters.shake(*level, labels, near, arcs, depth, hub)
     assert saved >= -1e-9
     assert naive.clusters.cost(w, labels) == pytest.approx(before - saved, abs=1e-9)
