@@ -97,35 +97,39 @@ class Forest:
 
     Parameters
     ----------
+    penalty : float
+        What each arc of a way costs beside its length.
+    slack : float
+        By how much at least a row must be violated.
     most : int
         Rows that are kept, the most violated ones.
     """
 
-    def __init__(self, frozen: Frozen, arcs: Arcs, slack: float, most: int, pool: Pool | None):
-        self._frozen, self._arcs, self._most = frozen, arcs, most
-        self._shortest = Vector(frozen.graph.closers, np.float64, pool)
+    def __init__(self, frozen: Frozen, arcs: Arcs, penalty: float, slack: float, most: int, pool: Pool | None):
+        self._frozen, self._arcs, self._penalty, self._slack, self._most = frozen, arcs, penalty, slack, most
+        self._price = Vector(frozen.graph.closers, np.float64, pool)
         self._closers, self._rows, self._gap = np.empty(0, np.int64), Rows.empty(), np.empty(0)
         self.relaxed, widest, first = 0, 0.0, 0
         for edge in (part for _, part in frozen.graph.closer_edge.spans()):
             limit = frozen.limit(frozen.x(edge))
-            self._shortest.write(first, limit - slack)
+            self._price.write(first, np.full(len(edge), np.inf))
             widest, first = max(widest, float(limit.max())), first + len(edge)
         self._radius = 2.0 * widest
 
-    def grow(self, made: lanes.Lanes, roots: np.ndarray, penalty: float, seed: int, stop: np.ndarray) -> int | None:
+    def grow(self, made: lanes.Lanes, roots: np.ndarray, seed: int, stop: np.ndarray) -> int | None:
         """A tree from each root, in a lane each; returns how many arcs were looked at, or None if it was stopped."""
-        measure = lanes.tree_measure(self._radius, penalty, seed)
+        measure = lanes.tree_measure(self._radius, self._penalty, seed)
         limit = np.full(len(roots), lanes.limit_of(self._radius, measure))
         relaxed = label_nodes(self._arcs, made, roots, limit, measure, stop)
         for first, part in self._arcs.parts() if relaxed is not None else ():
             lanes.find_parents(self._arcs.start, first, part, measure, made)
         return relaxed
 
-    def climb(self, made: lanes.Lanes, pool: Executor | None) -> None:
-        """Take up the ways through these trees that are shorter than those known."""
+    def climb(self, made: lanes.Lanes, tree: int, pool: Executor | None) -> None:
+        """Take up the ways through these trees, of which the first is number ``tree``, that beat those known."""
         graph = self._frozen.graph
         size = max(1, min(-(-graph.closers // settings.TREE_PARTS), PAGE))
-        spans = [(made, at, min(at + size, graph.closers)) for at in range(0, graph.closers, size)]
+        spans = [(made, tree, at, min(at + size, graph.closers)) for at in range(0, graph.closers, size)]
         for at in range(0, len(spans), settings.TREE_PARTS):
             self._take_up(run_short_tasks(pool, self._climb_span, spans[at : at + settings.TREE_PARTS]))
 
@@ -143,24 +147,24 @@ class Forest:
         self._closers, self._gap = closers[order], gap[order]
         self._rows = Rows.join([part[1] for part in parts]).take(order)
 
-    def _climb_span(self, made: lanes.Lanes, first: int, last: int) -> tuple[np.ndarray, Rows, np.ndarray]:
-        """The closing edges among ``first:last`` that have a shorter way, the rows these make, and their violation."""
+    def _climb_span(self, made: lanes.Lanes, tree: int, first: int, last: int) -> tuple[np.ndarray, Rows, np.ndarray]:
+        """The closing edges among ``first:last`` that have a better way, the rows these make, and their violation."""
         graph = self._frozen.graph
         near = graph.sources[np.searchsorted(graph.closer_start, np.arange(first, last), side="right") - 1]
         far, closing = graph.closer_node.read(first, last), graph.closer_edge.read(first, last)
-        best, shortest = np.empty(last - first, np.int32), self._shortest.read(first, last).copy()
-        trees.best_trees(near, far, made, best, shortest)
-        self._shortest.write(first, shortest)
+        limit, price = self._frozen.limit(self._frozen.x(closing)), self._price.read(first, last).copy()
+        best, shortest = np.empty(last - first, np.int32), np.empty(last - first)
+        trees.best_trees(near, far, closing, limit - self._slack, made, tree, self._penalty, best, price, shortest)
+        self._price.write(first, price)
         hit = best >= 0
         start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
         trees.tree_rows(near, far, closing, best, made, start, edges)
         edges = np.empty(int(start[-1]), np.int32)
         trees.tree_rows(near, far, closing, best, made, start, edges)
-        gap = self._frozen.limit(self._frozen.x(closing[hit])) - shortest[hit]
-        return first + np.flatnonzero(hit), Rows(start, edges), gap
+        return first + np.flatnonzero(hit), Rows(start, edges), limit[hit] - shortest[hit]
 
     def found(self) -> Found:
         """The best row of each closing edge."""
-        self._shortest.close()
+        self._price.close()
         none = np.empty(0)
         return Found(self._rows, self._gap, none, np.empty(0, np.int32), none, NO_PAIRS, self.relaxed)

@@ -237,20 +237,21 @@ class NumbaOracle:
         At most ``most`` of them, those that are violated most.
         """
         self.lay_out(frozen)
-        forest, stop = Forest(frozen, self._arcs, slack, most, self._pages), np.zeros(1, np.uint8)
+        forest, stop = Forest(frozen, self._arcs, penalty, slack, most, self._pages), np.zeros(1, np.uint8)
 
         def grow(scratch: Scratch, some: np.ndarray) -> int | None:
-            return forest.grow(scratch.lanes, some, penalty, int(roots[0]), stop) if tick() else None
+            return forest.grow(scratch.lanes, some, int(roots[0]), stop) if tick() else None
 
-        groups = cut(roots, min(settings.TREE_LANES, self._width))
+        width = min(settings.TREE_LANES, self._width)
+        groups = cut(roots, width)
         for at in range(0, len(groups), len(self._all_scratch)):
             calls = list(zip(self._all_scratch, groups[at:], strict=False))
             relaxed = run_tasks(self._pool, grow, calls)
             if None in relaxed:
                 raise SearchStopped
             forest.relaxed += sum(relaxed)
-            for scratch, _ in calls:
-                forest.climb(scratch.lanes, self._pool)
+            for k, (scratch, _) in enumerate(calls):
+                forest.climb(scratch.lanes, (at + k) * width, self._pool)
         return forest.found()
 
     def _search(

@@ -7,47 +7,59 @@ with the larger label is never above the other.
 import numpy as np
 
 from ..kernels import inlined, kernel
-from .lanes import FAR
+from .lanes import FAR, SCRAMBLE
 
 
 @inlined
-def _climb(a, b, lane, bar, label, parent, length):
-    """Length of the way from ``a`` to ``b`` in a tree, or inf once it is not below ``bar``."""
-    way = 0.0
+def _climb(a, b, lane, bar, most, penalty, label, parent, length):
+    """(Length, length and penalties) of the way from ``a`` to ``b`` in a tree.
+
+    Both are inf once the first is not below ``bar``, or the second not below ``most``.
+    """
+    way, price = 0.0, 0.0
     if label[a, lane] == FAR or label[b, lane] == FAR:
         way = np.inf
-    while a != b and way < bar:
+    while a != b and way < bar and price < most:
         if label[a, lane] >= label[b, lane]:
-            way += length[a, lane]
+            way, price = way + length[a, lane], price + length[a, lane] + penalty
             a = parent[a, lane]
         else:
-            way += length[b, lane]
+            way, price = way + length[b, lane], price + length[b, lane] + penalty
             b = parent[b, lane]
-    return way if way < bar else np.inf
+    return (way, price) if way < bar and price < most else (np.inf, np.inf)
 
 
 @kernel
-def best_trees(near, far, lanes, best, shortest):
-    """The tree with the shortest way for each pair, -1 where no way is shorter than the one known.
+def best_trees(near, far, closing, bar, lanes, first, penalty, best, price, shortest):
+    """The tree with the cheapest way for each pair, -1 where none is cheaper than the one known.
+
+    Every arc costs ``penalty`` beside its length. Of ways that cost nearly the same each pair takes one at random, so
+    that rows share few edges.
 
     Parameters
     ----------
-    near, far : int32[pairs]
+    near, far, closing : int32[pairs]
+    bar : float64[pairs]
+        What the length of a way must stay below.
     lanes : Lanes
-        One tree in each.
+        One tree in each, the first of which has the number ``first``.
     best : int32[pairs]
-        Out.
+        Out: the lane.
+    price : float64[pairs]
+        What a way must cost less than; brought down to the cost of the best one.
     shortest : float64[pairs]
-        What a way must stay below; brought down to the length of the best one.
+        Out: its length.
     """
     _, label, _, parent, _, length = lanes
     for pair in range(len(near)):
         best[pair] = -1
         for lane in range(label.shape[1]):
-            way = _climb(near[pair], far[pair], lane, shortest[pair], label, parent, length)
-            if way < shortest[pair]:
-                shortest[pair] = way
-                best[pair] = lane
+            mixed = (np.uint64(closing[pair]) ^ (np.uint64(first + lane) << np.uint64(32))) * SCRAMBLE
+            chance = penalty * np.float64(mixed >> np.uint64(40)) / (1 << 24)
+            most = price[pair] - chance
+            way, cost = _climb(near[pair], far[pair], lane, bar[pair], most, penalty, label, parent, length)
+            if cost < most:
+                price[pair], shortest[pair], best[pair] = cost + chance, way, lane
 
 
 @kernel
