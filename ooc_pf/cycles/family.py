@@ -145,6 +145,8 @@ class CycleFamily:
                 "external=True is for explicit graphs and the numba oracle; complete graphs (base) and igraph work in "
                 "memory"
             )
+        if external:
+            chosen = numbers.for_disk(chosen, size.edges)
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
         kept = (held or {}).get("settings") or {}
         stored = kept if "stages" in kept else chosen.stored()  # those of a table are refused later, by name

@@ -127,6 +127,7 @@ class Settings:
 # -- one table for each case ----------------------------------------------------------------------------------------
 
 MANY, MANY_OF_COMPLETE, MANY_ON_DISK = 1 << 21, 1 << 19, 1 << 16  # rows
+MOST_ON_DISK, EDGES_OF_A_ROW = 1 << 19, 4  # a larger graph on disk takes up one row for so many edges, if not too many
 
 TRIANGLES = Stage("triangles", hops=1, waves=1, rounds=2, pays=1e-3)
 SQUARES = Stage("squares", hops=2, waves=1, rounds=2, pays=1e-3)
@@ -164,11 +165,16 @@ CLUSTERING = Settings(
 CLUSTERING_ON_DISK = replace(CLUSTERING, stages=(*TREES, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK)
 # On complete graphs few pairs are at a distance below 1: complete passes are cheap, and trees do not pay.
 COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
-# Short proximal steps find the first multipliers soonest, long ones prove more. The rows of the solution are few, so
-# that trees, which cost little, are kept up for long.
+# Short cycles are a good beginning, but trees soon pay more. Short proximal steps find the first multipliers soonest,
+# long ones prove more. The rows of the solution are few, so that trees, which cost little, are kept up for long.
 LINEAR = replace(
     CLUSTERING,
-    stages=(*SHORT, Stage("trees", hops=-1, waves=1, rounds=1, pays=5e-5), QUICK, REVISITS),
+    stages=(
+        Stage("squares", hops=2, waves=1, rounds=2, pays=0.2),
+        Stage("trees", hops=-1, waves=1, rounds=1, pays=5e-5),
+        QUICK,
+        REVISITS,
+    ),
     gamma=4.0,
     rise=1.05,
     most_gamma=40.0,
@@ -176,7 +182,15 @@ LINEAR = replace(
     patience=12,
 )
 # Trees read all arcs in order, where searches for short cycles read them here and there.
-LINEAR_ON_DISK = replace(LINEAR, stages=LINEAR.stages[len(SHORT) :], keep_paths=3, most_rows=MANY_ON_DISK)
+LINEAR_ON_DISK = replace(LINEAR, stages=LINEAR.stages[1:], keep_paths=3, most_rows=MANY_ON_DISK)
+
+
+def for_disk(settings: Settings, edges: int) -> Settings:
+    """The settings of a graph on disk for its size: large graphs need more rows, and may have the memory for them."""
+    more = min(edges // EDGES_OF_A_ROW, MOST_ON_DISK)
+    return replace(settings, most_rows=more) if more > MANY_ON_DISK else settings
+
+
 # On complete graphs proximal steps want all rows.
 LINEAR_COMPLETE = Settings(
     (*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0, gamma=8.0
