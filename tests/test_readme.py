@@ -161,6 +161,7 @@ def test_the_picture_is_of_the_history_that_is_kept(tmp_path):
 
 @pytest.mark.long
 def test_benchmarks_are_saved_with_their_circumstances(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(HERE / "tools/bench"))
     script = runpy.run_path(str(HERE / "tools/bench/run.py"))
     saved = tmp_path / "bench.json"
     monkeypatch.setattr("sys.argv", ["run.py", "--quick", "--only", "convert,commits", "--output", str(saved)])

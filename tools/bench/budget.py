@@ -9,14 +9,12 @@ clock and of the processor, and the ratio of the medians. Fails if the answers d
 import argparse
 import statistics
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+from common import SEED, Stopwatch, read_edges
 
 import ooc_pf as pf
-from ooc_pf.storage.arrays import read_array
-from ooc_pf.storage.workspace import Workspace
 
 SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
 
@@ -30,12 +28,10 @@ def main() -> None:
     parser.add_argument("--kind", choices=sorted(SOLVERS), default="clustering")
     args = parser.parse_args()
     spent: dict[str | None, list[tuple[float, float]]] = {None: [], args.memory: []}
+    u, v, value = read_edges(args.edges, duplicates="sign")
+    if args.kind == "nearness":
+        value = np.random.default_rng(SEED).random(len(u))
     with tempfile.TemporaryDirectory() as folder:
-        pf.convert(args.edges, Path(folder) / "edges.pf", kind="signed", duplicates="sign")
-        held = Workspace(Path(folder) / "edges.pf").edges
-        u, v, value = (read_array(held, name) for name in ("u", "v", "value"))
-        if args.kind == "nearness":
-            value = np.random.default_rng(0).random(len(u))
 
         def solve(memory: str | None) -> pf.Result:
             return SOLVERS[args.kind]((u, v, value), workspace=Path(folder) / "run.pf", tol=args.tol, memory=memory,
@@ -44,9 +40,9 @@ def main() -> None:
         first = solve(None)  # compiles what there is to compile
         for _ in range(args.rounds):
             for memory, seconds in spent.items():
-                clock, processor = time.perf_counter(), time.process_time()
+                watch = Stopwatch()
                 result = solve(memory)
-                seconds.append((time.perf_counter() - clock, time.process_time() - processor))
+                seconds.append((watch.clock(), watch.processor()))
                 assert np.array_equal(first.x, result.x) and first.lower_bound == result.lower_bound
     medians = []
     for memory, seconds in spent.items():

@@ -11,34 +11,14 @@ opponent (pip install 'ooc_pf[bench]'), is noted with the reason. All scripts ha
 
 import argparse
 import gzip
-import importlib.metadata
 import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from common import SEED, circumstances, run_script, signed_network
 
-HERE = Path(__file__).parent
-SEED = 0  # of generated data; those of the scripts are in them
-PACKAGES = (
-    "ooc_pf",
-    "numpy",
-    "scipy",
-    "numba",
-    "igraph",
-    "duckdb",
-    "pyarrow",
-    "scikit-learn",
-    "clarabel",
-    "pot",
-    "regot",
-)
 LONGEST = 600  # seconds of a script in the quick version; the full one has as long as it takes
 
 # GRAPH and POINTS are made for the occasion.
@@ -82,12 +62,8 @@ FULL = {
 
 
 def make_graph(path: Path) -> None:
-    """Three camps of 1,500 nodes, a few of them with many edges; one sign in ten is wrong."""
-    rng = np.random.default_rng(SEED)
-    ends = (1500 * rng.random((2, 12_000)) ** 2).astype(int)
-    u, v = np.unique(np.sort(ends[:, ends[0] != ends[1]], axis=0), axis=1)
-    sign = np.where((u % 3 == v % 3) ^ (rng.random(len(u)) < 0.1), 1, -1)
-    np.savetxt(path, np.column_stack((u, v, sign)), fmt="%d")
+    """A small signed network."""
+    np.savetxt(path, np.column_stack(signed_network(12_000, 1500)), fmt="%d")
 
 
 def make_points(folder: Path) -> None:
@@ -96,62 +72,6 @@ def make_points(folder: Path) -> None:
     lines = [f"{x[0]:.4f},{x[1]:.4f},{x[2]:.4f},{k % 2}" for k, x in enumerate(rng.normal(size=(400, 3)))]
     with gzip.open(folder / "blobs.dat.gz", "wt") as file:
         file.write("@data\n" + "\n".join(lines) + "\n")
-
-
-def circumstances() -> dict[str, Any]:
-    """Where and with what this runs."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True)
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    return {
-        "commit": commit.stdout.strip() or None,
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "processor": _processor()},
-        "python": platform.python_version(),
-        "versions": versions,
-        "seed": SEED,
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
-
-
-def measure(command: str, longest: float | None) -> dict[str, Any]:
-    """Run a script; returns what it printed and what it took."""
-    script, *arguments = command.split()
-    began, before = time.perf_counter(), os.times()
-    try:
-        done = subprocess.run(
-            [sys.executable, str(HERE / script), *arguments], capture_output=True, text=True, timeout=longest
-        )
-        text, error = done.stdout, done.stderr.strip().splitlines()[-1:] if done.returncode else []
-    except subprocess.TimeoutExpired:
-        text, error = "", [f"not done after {longest} s"]
-    after = os.times()
-    worked = after.children_user + after.children_system - before.children_user - before.children_system
-    found = {
-        "command": command,
-        "seconds": round(time.perf_counter() - began, 1),
-        "processor_seconds": round(worked, 1),
-    }
-    return {**found, "error": error[0] if error else None, "printed": _parsed(text)}
-
-
-def _parsed(text: str) -> Any:
-    """What a script printed: an object if that is what it is, else lines."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text.splitlines()
 
 
 def main() -> int:
@@ -178,7 +98,7 @@ def main() -> int:
             words = {"GRAPH": str(Path(folder, "graph.txt")), "POINTS": folder, "DATA": str(args.data)}
             for word, place in words.items():
                 command = command.replace(word, place)
-            found = {**measure(command, LONGEST if args.quick else None), "command": cases[name]}
+            found = {**run_script(command, LONGEST if args.quick else None), "command": cases[name]}
             report["results"][name] = found
             output.write_text(json.dumps(report, indent=1) + "\n")  # what there is, should the next one not end
             times = f"{found['seconds']} s | {found['processor_seconds']} s"
