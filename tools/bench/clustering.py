@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Stopwatch, peak_from_here, peak_mb, random_grid, read_pairs, seconds_by_phase, show, total
+from common import Stopwatch, peak_from_here, peak_mb, read_pairs, seconds_by_phase, show, signed_network, total
 
 import ooc_pf as pf
 
@@ -30,9 +30,9 @@ def complete_graph(path: str | Path, wang: bool) -> tuple[tuple[np.ndarray, np.n
 
 def solve(graph: Any, path: Path, **options: Any) -> tuple[pf.Result, dict[str, Any]]:
     """Solve on disk; returns the result and what it took."""
-    small = (*random_grid(8)[:2], np.ones(112)) if options.get("base") else random_grid(8)
-    compiled = {**options, "max_iter": 40, "progress": False, "max_time": None, "memory": None}
-    pf.correlation_clustering(small, workspace=path.with_name("small.pf"), **compiled)
+    u, v, sign = signed_network(2000, 300)
+    small = (u, v, sign) if options.get("base") is None else (u, v, np.ones(len(u)))
+    pf.correlation_clustering(small, workspace=path.with_name("small.pf"), **{**options, "progress": False})  # compiles
     before, watch = peak_from_here(), Stopwatch()
     result = pf.correlation_clustering(graph, workspace=path, **options)
     facts = {
@@ -46,7 +46,7 @@ def solve(graph: Any, path: Path, **options: Any) -> tuple[pf.Result, dict[str, 
         "iterations_by_stage": dict(Counter(record["stage"] for record in result.history)),
         **seconds_by_phase(result.history),
     }
-    return result, {**facts, "workspace": None}
+    return result, {**facts, "workspace": None, "package": str(Path(pf.__file__).parent)}
 
 
 def main() -> None:

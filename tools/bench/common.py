@@ -106,6 +106,11 @@ def signed_network(draws: int, nodes: int, *, camps: int = 3, wrong: float = 0.1
     return u, v, sign
 
 
+def write_network(path: Path, draws: int, nodes: int) -> None:
+    """Write a `signed_network` as text."""
+    np.savetxt(path, np.column_stack(signed_network(draws, nodes)), fmt="%d")
+
+
 # -- clocks and counts ------------------------------------------------------------------------------------------------
 
 

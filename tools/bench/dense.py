@@ -155,12 +155,12 @@ def ours(d, tol, workers, **options):
     curve = [(int(count), record["lower_bound"], record["worst"]) for count, record in zip(done, result.history)]
     return facts | {"projections": int(done[-1]), "gap": result.gap, "distance": result.violation,
                     "sweeps": total(result.history, "sweeps"), "iterations": result.n_iter, "rows": result.n_active,
-                    "peak_mb": peak_mb(), "curve": curve}  # fmt: skip
+                    "peak_mb": peak_mb(), "package": str(Path(pf.__file__).parent), "curve": curve}  # fmt: skip
 
 
 def table(args):
-    small = pf.random_dissimilarities(8)
-    ours(small, 1e-6, 1), ours(small, 1e-6, args.workers)
+    small = pf.random_dissimilarities(70)
+    ours(small, args.tol, 1), ours(small, args.tol, args.workers)
     cyclic_bregman(small, 1e-6, 60)  # compiled before the clock starts
     for kind in args.kinds.split(","):
         slow = {}

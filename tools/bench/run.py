@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from common import SEED, circumstances, run_script, signed_network
+from common import SEED, circumstances, run_script, write_network
 
 LONGEST = 600  # seconds of a script in the quick version; the full one has as long as it takes
 
@@ -61,11 +61,6 @@ FULL = {
 }
 
 
-def make_graph(path: Path) -> None:
-    """A small signed network."""
-    np.savetxt(path, np.column_stack(signed_network(12_000, 1500)), fmt="%d")
-
-
 def make_points(folder: Path) -> None:
     """Two classes of points, as a KEEL file."""
     rng = np.random.default_rng(SEED)
@@ -92,7 +87,7 @@ def main() -> int:
     report = {**circumstances(), "results": {}}
     print(f"| benchmark | command | time | processor time | |\n|{'---|' * 5}")
     with tempfile.TemporaryDirectory() as folder:
-        make_graph(Path(folder, "graph.txt"))
+        write_network(Path(folder, "graph.txt"), 12_000, 1500)
         make_points(Path(folder))
         for name, command in cases.items():
             words = {"GRAPH": str(Path(folder, "graph.txt")), "POINTS": folder, "DATA": str(args.data)}
