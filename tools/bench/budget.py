@@ -1,6 +1,6 @@
 """What a memory budget costs where everything fits: the same runs with and without one, in turn.
 
-python tools/bench/budget.py EDGES [--memory 1GB] [--rounds 5] [--tol 3e-2] [--kind clustering]
+python tools/bench/budget.py EDGES [--memory 1GB] [--rounds 5] [--tol 3e-2] [--kind clustering] [--gamma 1]
 
 EDGES has signs; for nearness the targets are uniform in [0, 1] with seed 0 instead. Prints seconds of each run, of the
 clock and of the processor, and the ratio of the medians. Fails if the answers differ in a single bit.
@@ -25,17 +25,19 @@ def main() -> None:
     parser.add_argument("--memory", default="1GB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tol", type=float, default=3e-2)
+    parser.add_argument("--gamma", type=float, help="the quadratic program instead of the linear one")
     parser.add_argument("--kind", choices=sorted(SOLVERS), default="clustering")
     args = parser.parse_args()
     spent: dict[str | None, list[tuple[float, float]]] = {None: [], args.memory: []}
     u, v, value = read_edges(args.edges, duplicates="sign")
     if args.kind == "nearness":
         value = np.random.default_rng(SEED).random(len(u))
+    more = {"gamma": args.gamma} if args.kind == "clustering" else {}
     with tempfile.TemporaryDirectory() as folder:
 
         def solve(memory: str | None) -> pf.Result:
             return SOLVERS[args.kind]((u, v, value), workspace=Path(folder) / "run.pf", tol=args.tol, memory=memory,
-                                      restart=True)  # fmt: skip
+                                      restart=True, **more)  # fmt: skip
 
         first = solve(None)  # compiles what there is to compile
         for _ in range(args.rounds):

@@ -61,16 +61,15 @@ def row(name: str, facts: dict[str, Any], known: list[dict[str, Any]], proven: s
     return {"solver": name, **end, **ours}
 
 
-def draw(folder: Path, title: str, rows: list[dict[str, Any]], known: list[dict[str, Any]]) -> None:
+def draw_curves(path: Path, title: str, rows: list[dict[str, Any]], known: list[dict[str, Any]]) -> None:
     """The curves of ours, and a point for each opponent."""
-    from plots import Panel
-    from plots import draw as write
+    from plots import Panel, draw
 
     times = [record["seconds"] for record in known]
     lines = {f"our {name}": (times, [record[name] for record in known]) for name in ("cost", "bound")}
     points = {line["solver"]: (line["time, s"], line["cost"]) for line in rows[:-1] if isinstance(line["cost"], float)}
     panel = Panel("seconds", "cost of clusters", lines, points, log_x=True)
-    write(folder / "ratio.svg", title, [panel])
+    draw(path, title, [panel])
 
 
 def main() -> None:
@@ -95,8 +94,9 @@ def main() -> None:
     print(f"\n{table(rows)}\n\n{result.status}, {result.n_iter} iterations, bound {result.lp_lower_bound:.9g}")
     if args.output:
         args.output.mkdir(parents=True, exist_ok=True)
-        save(args.output / "ratio.json", command=vars(args) | {"output": None}, rows=rows, curve=known)
-        draw(args.output, f"{Path(args.edges).name if args.edges else 'grid'}, {len(graph[0]):,} edges", rows, known)
+        name = Path(args.edges).name.split(".")[0] if args.edges else "grid"
+        save(args.output / f"ratio-{name}.json", options={**vars(args), "output": None}, rows=rows, curve=known)
+        draw_curves(args.output / f"ratio-{name}.svg", f"{name}, {len(graph[0]):,} edges", rows, known)
 
 
 if __name__ == "__main__":
