@@ -6,8 +6,8 @@ python tools/bench/ratio.py --grid N
 
 Prints seconds, cost, bound and ratio each time the ratio has become clearly better, then a table: each opponent with
 its cost and time from arrays to labels, beside the cost and bound that ours had by then (ours uses all cores, so also
-after as much processor time), and the end of ours. With --grid there is no file: a square grid of N x N nodes with
-random signs and weights 1 to 5. With --output the table and the curves are also saved, as JSON and as a picture.
+after as much processor time), when ours was as good, and the end of ours. With --grid there is no file: a square grid
+of N x N nodes with random signs and weights 1 to 5. With --output table and curves are saved, as JSON and a picture.
 """
 
 import argparse
@@ -58,7 +58,8 @@ def row(name: str, facts: dict[str, Any], known: list[dict[str, Any]], proven: s
     end |= {"processor time, s": facts["processor_seconds"], "peak, MB": facts["peak_mb"], "proven": proven}
     ours = {"our cost and bound by then": by_then(known, facts, "seconds")}
     ours |= {"after as much processor time": by_then(known, facts, "processor_seconds")}
-    return {"solver": name, **end, **ours}
+    as_good = [record["seconds"] for record in known if facts["cost"] and record["cost"] <= facts["cost"]]
+    return {"solver": name, **end, **ours, "ours was as good after, s": as_good[0] if as_good else None}
 
 
 def draw_curves(path: Path, title: str, rows: list[dict[str, Any]], known: list[dict[str, Any]]) -> None:

@@ -43,7 +43,7 @@ QUICK = {
     "commits": "commits.py 10000",
     "budget": "budget.py GRAPH --rounds 1",
     "scaling edges": "scaling.py edges --nodes 3000,10000 --output OUTPUT",
-    "scaling budget": "scaling.py budget --nodes 10000 --memory none,100MB,80MB --output OUTPUT",
+    "scaling budget": "scaling.py budget --nodes 10000 --memory none,120MB,90MB --output OUTPUT",
     "scaling workers": "scaling.py workers GRAPH --workers 1,2 --iterations 6 --output OUTPUT",
 }
 # As README.md has them.
