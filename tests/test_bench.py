@@ -36,7 +36,7 @@ def test_every_command_of_the_notes_can_be_typed():
 
 def test_the_notes_begin_with_one_table_and_each_section_has_a_command():
     head, *sections = re.split(r"^## ", NOTES, flags=re.MULTILINE)
-    assert head.startswith("# Measured\n\n| problem |") and head.count("|---|") == 1
+    assert head.startswith("# Measured\n\n| problem |") and head.count("\n|---|") == 1
     for section in sections:
         assert re.search(r"`[^`]*python (?:-m )?\S+", section), section.splitlines()[0]
 

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from common import commit_of, run_script, save, table, write_network
+from common import PHASES, commit_of, run_script, save, table, write_network
 
 SPARSE = "clustering.py DATA/signed/{} --gamma 1 --tol 1e-2 --json"
 COMPLETE = "clustering.py DATA/collab/{}.txt.gz --wang --gamma 1 --tol 1e-3 --json"
@@ -41,6 +41,7 @@ USUAL = [name for name in CASES if name not in (*WARM_UP, "dense 300")]
 SHOWN = {
     "processor time, s": "processor_seconds",
     "clock, s": "seconds",
+    **{f"{phase}, s": f"{phase}_seconds" for phase in PHASES},
     "peak, MB": "peak_mb",
     "gap": "gap",
     "cost": "cost",
