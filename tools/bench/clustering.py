@@ -46,7 +46,7 @@ def solve(graph: Any, path: Path, **options: Any) -> tuple[pf.Result, dict[str, 
         "iterations_by_stage": dict(Counter(record["stage"] for record in result.history)),
         **seconds_by_phase(result.history),
     }
-    return result, {**facts, "workspace": None, "package": str(Path(pf.__file__).parent)}
+    return result, {**facts, "workspace": None}
 
 
 def main() -> None:

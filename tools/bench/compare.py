@@ -12,8 +12,11 @@ first, once with each checkout and then at the start of every process. With seve
 
 import argparse
 import json
+import os
 import re
 import statistics
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -49,15 +52,21 @@ SHOWN = {
 }
 
 
+def check_package(checkout: Path) -> None:
+    """Make sure that the package of a checkout is the one that its runs import."""
+    code = "import ooc_pf; print(ooc_pf.__file__)"
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout.strip()
+    if Path(found) != checkout / "ooc_pf" / "__init__.py":
+        raise SystemExit(f"with {checkout} the package is {found or 'not found'}")
+
+
 def measure(command: str, checkout: Path) -> dict[str, Any]:
     """What a run says of itself."""
     found = run_script(command, checkout=checkout)
     if found["error"]:
         raise SystemExit(f"{command} with {checkout}: {found['error']}")
-    facts = found["printed"]
-    if Path(facts["package"]).parent != checkout:
-        raise SystemExit(f"{command} ran with {facts['package']}, not with the package of {checkout}")
-    return facts
+    return found["printed"]
 
 
 def medians(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -84,6 +93,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
     checkouts = {"before": args.before.resolve(), "after": args.after.resolve()}
+    for checkout in checkouts.values():
+        check_package(checkout)
     commits = {label: commit_of(checkout) for label, checkout in checkouts.items()}
     lines, raw = [], {}
     with tempfile.TemporaryDirectory() as folder:

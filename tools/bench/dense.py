@@ -155,7 +155,7 @@ def ours(d, tol, workers, **options):
     curve = [(int(count), record["lower_bound"], record["worst"]) for count, record in zip(done, result.history)]
     return facts | {"projections": int(done[-1]), "gap": result.gap, "distance": result.violation,
                     "sweeps": total(result.history, "sweeps"), "iterations": result.n_iter, "rows": result.n_active,
-                    "peak_mb": peak_mb(), "package": str(Path(pf.__file__).parent), "curve": curve}  # fmt: skip
+                    "peak_mb": peak_mb(), "curve": curve}  # fmt: skip
 
 
 def warm_up(tol, workers):
