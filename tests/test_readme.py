@@ -1,6 +1,5 @@
 """What the README says can be typed in works as it stands there."""
 
-import json
 import re
 import runpy
 import shlex
@@ -154,23 +153,3 @@ def test_the_picture_is_of_the_history_that_is_kept(tmp_path):
     drawn = script["draw"](history, "Slashdot: 82,140 people, 498,532 friends and foes")
     assert drawn == (HERE / "tools/bench/slashdot.svg").read_text()
     assert history[-1]["cost"] / history[-1]["bound_of_clusterings"] <= 1.0015
-
-
-# -- benchmarks -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.long
-def test_benchmarks_are_saved_with_their_circumstances(tmp_path, monkeypatch, capsys):
-    script = runpy.run_path(str(HERE / "tools/bench/run.py"))
-    saved = tmp_path / "bench.json"
-    monkeypatch.setattr("sys.argv", ["run.py", "--quick", "--only", "convert,commits", "--output", str(saved)])
-    monkeypatch.setitem(script["QUICK"], "convert", "convert.py --rows 1000 --json")
-    monkeypatch.setitem(script["QUICK"], "commits", "commits.py no-number")
-    assert script["main"]() == 1
-    report = json.loads(saved.read_text())
-    assert {"commit", "machine", "versions", "seed", "python"} <= report.keys()
-    assert report["results"]["convert"]["error"] is None and report["results"]["convert"]["printed"]["rows"] == 1000
-    assert "no-number" in report["results"]["commits"]["error"]
-    assert "| convert | `convert.py --rows 1000 --json` |" in capsys.readouterr().out
-    commands = {**script["QUICK"], **script["FULL"]}.values()
-    assert all((HERE / "tools/bench" / command.split()[0]).exists() for command in commands)

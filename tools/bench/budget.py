@@ -1,6 +1,6 @@
 """What a memory budget costs where everything fits: the same runs with and without one, in turn.
 
-python tools/bench/budget.py EDGES [--memory 1GB] [--rounds 5] [--tol 3e-2] [--kind clustering]
+python tools/bench/budget.py EDGES [--memory 1GB] [--rounds 5] [--tol 3e-2] [--kind clustering] [--gamma 1]
 
 EDGES has signs; for nearness the targets are uniform in [0, 1] with seed 0 instead. Prints seconds of each run, of the
 clock and of the processor, and the ratio of the medians. Fails if the answers differ in a single bit.
@@ -9,14 +9,12 @@ clock and of the processor, and the ratio of the medians. Fails if the answers d
 import argparse
 import statistics
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+from common import SEED, Stopwatch, read_edges
 
 import ooc_pf as pf
-from ooc_pf.storage.arrays import read_array
-from ooc_pf.storage.workspace import Workspace
 
 SOLVERS = {"clustering": pf.correlation_clustering, "nearness": pf.metric_nearness}
 
@@ -27,26 +25,26 @@ def main() -> None:
     parser.add_argument("--memory", default="1GB")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tol", type=float, default=3e-2)
+    parser.add_argument("--gamma", type=float, help="the quadratic program instead of the linear one")
     parser.add_argument("--kind", choices=sorted(SOLVERS), default="clustering")
     args = parser.parse_args()
     spent: dict[str | None, list[tuple[float, float]]] = {None: [], args.memory: []}
+    u, v, value = read_edges(args.edges, duplicates="sign")
+    if args.kind == "nearness":
+        value = np.random.default_rng(SEED).random(len(u))
+    more = {"gamma": args.gamma} if args.kind == "clustering" else {}
     with tempfile.TemporaryDirectory() as folder:
-        pf.convert(args.edges, Path(folder) / "edges.pf", kind="signed", duplicates="sign")
-        held = Workspace(Path(folder) / "edges.pf").edges
-        u, v, value = (read_array(held, name) for name in ("u", "v", "value"))
-        if args.kind == "nearness":
-            value = np.random.default_rng(0).random(len(u))
 
         def solve(memory: str | None) -> pf.Result:
             return SOLVERS[args.kind]((u, v, value), workspace=Path(folder) / "run.pf", tol=args.tol, memory=memory,
-                                      restart=True)  # fmt: skip
+                                      restart=True, **more)  # fmt: skip
 
         first = solve(None)  # compiles what there is to compile
         for _ in range(args.rounds):
             for memory, seconds in spent.items():
-                clock, processor = time.perf_counter(), time.process_time()
+                watch = Stopwatch()
                 result = solve(memory)
-                seconds.append((time.perf_counter() - clock, time.process_time() - processor))
+                seconds.append((watch.clock(), watch.processor()))
                 assert np.array_equal(first.x, result.x) and first.lower_bound == result.lower_bound
     medians = []
     for memory, seconds in spent.items():

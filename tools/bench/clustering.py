@@ -3,34 +3,50 @@
 python tools/bench/clustering.py EDGES [--duplicates sign] [--tol 1e-2] [--gamma 1] [--columns A,B,VALUE]
 
 EDGES has signs; with --wang it has none and stands for a complete graph with the weights of `wang_weights`, with
---complete for one in which the edges attract and all other pairs repel, all with weight one.
+--complete for one in which the edges attract and all other pairs repel, all with weight one. A small graph is solved
+first, so that compiling is not counted.
 """
 
 import argparse
-import json
-import resource
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from common import Stopwatch, peak_from_here, peak_mb, read_pairs, seconds_by_phase, show, signed_network, total
 
 import ooc_pf as pf
 
 
-def read_graph(args: argparse.Namespace, path: Path):
-    """The graph to solve, a workspace or arrays, and the weight of the pairs it does not list."""
-    if not (args.wang or args.complete):
-        pf.convert(args.edges, path, kind="signed", duplicates=args.duplicates, columns=args.columns)
-        return path, None
-    pairs = np.unique(np.sort(np.loadtxt(args.edges, dtype=np.int64, comments="#")[:, :2], axis=1), axis=0)
-    names, pairs = np.unique(pairs[pairs[:, 0] < pairs[:, 1]], return_inverse=True)
-    u, v = pairs.reshape(-1, 2).T
-    if args.complete:
+def complete_graph(path: str | Path, wang: bool) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]:
+    """The attractive pairs of a complete graph, and the weight of all others."""
+    u, v, nodes = read_pairs(path)
+    if not wang:
         return (u, v, np.ones(len(u))), -1.0
-    (u, v), weight, base = pf.wang_weights(u, v, len(names))
+    (u, v), weight, base = pf.wang_weights(u, v, nodes)
     return (u, v, weight), base
+
+
+def solve(graph: Any, path: Path, **options: Any) -> tuple[pf.Result, dict[str, Any]]:
+    """Solve on disk; returns the result and what it took."""
+    u, v, sign = signed_network(2000, 300)
+    small = (u, v, sign) if options.get("base") is None else (u, v, np.ones(len(u)))
+    pf.correlation_clustering(small, workspace=path.with_name("small.pf"), **{**options, "progress": False})  # compiles
+    before, watch = peak_from_here(), Stopwatch()
+    result = pf.correlation_clustering(graph, workspace=path, **options)
+    facts = {
+        **result.summary(),
+        "clusters": len(np.unique(result.labels)),
+        **watch.facts(),
+        "peak_mb": peak_mb(),
+        "before_mb": before,
+        "relaxed_arcs": total(result.history, "relaxed"),
+        "projections": total(result.history, "projections"),
+        "iterations_by_stage": dict(Counter(record["stage"] for record in result.history)),
+        **seconds_by_phase(result.history),
+    }
+    return result, {**facts, "workspace": None}
 
 
 def main() -> None:
@@ -48,26 +64,15 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.pf"
-        graph, base = read_graph(args, path)
+        if args.wang or args.complete:
+            graph, base = complete_graph(args.edges, args.wang)
+        else:
+            pf.convert(args.edges, path, kind="signed", duplicates=args.duplicates, columns=args.columns)
+            graph, base = path, None
         gamma = None if args.gamma == "none" else float(args.gamma)
-        began = time.perf_counter()
-        result = pf.correlation_clustering(
-            graph, gamma=gamma, base=base, tol=args.tol, max_time=args.max_time, memory=args.memory,
-            workspace=path, progress=not args.json,
-        )  # fmt: skip
-        seconds = time.perf_counter() - began
-    facts = {
-        **result.summary(),
-        "clusters": len(np.unique(result.labels)),
-        "seconds": round(seconds, 1),
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "relaxed_arcs": sum(record["relaxed"] for record in result.history),
-        "projections": sum(record.get("projections", 0) for record in result.history),
-        "iterations_by_stage": dict(Counter(record["stage"] for record in result.history)),
-    }
-    for kind in ("oracle", "sweep", "disk"):
-        facts[f"{kind}_seconds"] = round(sum(r["seconds"].get(kind, 0.0) for r in result.history), 1)
-    print(json.dumps(facts) if args.json else "\n".join(f"{name:20s} {value}" for name, value in facts.items()))
+        _, facts = solve(graph, path, gamma=gamma, base=base, tol=args.tol, max_time=args.max_time, memory=args.memory,
+                         progress=not args.json)  # fmt: skip
+    show(facts, args.json)
 
 
 if __name__ == "__main__":

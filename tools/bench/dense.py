@@ -11,13 +11,12 @@ longer than --limit seconds. PDLP and OSQP stop by their own rules at tolerance 
 import argparse
 import json
 import math
-import resource
 import tempfile
-import time
 from pathlib import Path
 
 import numba
 import numpy as np
+from common import SEED, Stopwatch, peak_from_here, peak_mb, seconds_by_phase, total
 from scipy import sparse
 
 import ooc_pf as pf
@@ -58,27 +57,29 @@ def close(x):
     return y
 
 
-def cyclic_bregman(d, tol, limit):
-    """Passes until gap and distance to the closure meet the rule of the solver; checked every 10 passes."""
+def cyclic_bregman(d, tol, limit, every=10, measure=None):
+    """Passes until gap and distance to the closure meet the rule of the solver, looked at after every few of them.
+
+    The curve has projections, bound, and what ``measure`` says of the point (by default its distance), at each look.
+    """
     upper = np.triu_indices(len(d), 1)
     x, dual = np.triu(d, 1), np.zeros(3 * math.comb(len(d), 3))
     scale = max(1.0, float(np.abs(d).max()))
-    began, passes = time.perf_counter(), 0
+    watch, passes, curve = Stopwatch(), 0, []
     while True:
-        for _ in range(10):
+        for _ in range(every):
             bregman_pass(x, dual)
-        passes += 10
+        passes += every
         point = close(np.maximum(x, 0.0))[upper]
         y = np.maximum(x[upper], 0.0)
         value = 0.5 * float(np.sum((point - d[upper]) ** 2))
         bound = float(np.sum(0.5 * (y - d[upper]) ** 2 + (d[upper] - x[upper]) * y))
         gap, distance = (value - bound) / max(1.0, abs(bound)), float(np.linalg.norm(y - point))
-        seconds = time.perf_counter() - began
+        curve.append((passes * len(dual), bound, distance if measure is None else measure(np.maximum(x, 0.0))))
         done = gap <= tol and distance <= tol * scale
-        if done or seconds > limit:
-            status = "converged" if done else "time limit"
-            facts = {"projections": passes * len(dual), "gap": gap, "distance": distance, "status": status}
-            return {"seconds": seconds, "objective": value, **facts}
+        if done or watch.clock() > limit:
+            facts = {"objective": value, "status": "converged" if done else "time limit", "gap": gap}
+            return {**watch.facts(), **facts, "distance": distance, "projections": curve[-1][0], "curve": curve}
 
 
 def all_rows(n):
@@ -102,7 +103,7 @@ def osqp(d, limit):
     import osqp as package
 
     n, upper = len(d), np.triu_indices(len(d), 1)
-    began = time.perf_counter()
+    watch = Stopwatch()
     matrix = all_rows(n)
     eye = sparse.eye(len(upper[0]), format="csc")
     solver = package.OSQP()
@@ -110,7 +111,7 @@ def osqp(d, limit):
                  verbose=False, eps_abs=1e-6, eps_rel=1e-6, max_iter=10**6, time_limit=limit)  # fmt: skip
     found = solver.solve()
     value = 0.5 * float(np.sum((found.x - d[upper]) ** 2))
-    return {"seconds": time.perf_counter() - began, "objective": value, "status": str(found.info.status)}
+    return {**watch.facts(), "objective": value, "status": str(found.info.status)}
 
 
 def pdlp(d, limit):
@@ -118,7 +119,7 @@ def pdlp(d, limit):
     from ortools.pdlp.python import pdlp as package
 
     n, upper = len(d), np.triu_indices(len(d), 1)
-    began = time.perf_counter()
+    watch = Stopwatch()
     program = package.QuadraticProgram()
     edges = len(upper[0])
     program.objective_vector = -d[upper]
@@ -136,32 +137,44 @@ def pdlp(d, limit):
     found = package.primal_dual_hybrid_gradient(program, settings)
     value = 0.5 * float(np.sum((np.array(found.primal_solution) - d[upper]) ** 2))
     reason = solve_log_pb2.TerminationReason.Name(found.solve_log.termination_reason)
-    return {"seconds": time.perf_counter() - began, "objective": value, "status": reason}
+    return {**watch.facts(), "objective": value, "status": reason}
 
 
 def ours(d, tol, workers, **options):
-    began = time.perf_counter()
+    """Our answer; the curve has projections and bound after each iteration, and the largest violation found in it."""
+    peak_from_here()
+    watch = Stopwatch()
     result = pf.metric_nearness(d, tol=tol, workers=workers, **options)
-    facts = {"seconds": time.perf_counter() - began, "objective": result.objective, "status": result.status}
-    for kind in ("oracle", "sweep", "disk"):
-        facts[f"{kind}_seconds"] = round(sum(r["seconds"].get(kind, 0.0) for r in result.history), 2)
-    counted = sum(r.get("projections", 0) + r["found"] for r in result.history)
-    sweeps = sum(r.get("sweeps", 0) for r in result.history)
-    return facts | {"projections": counted, "gap": result.gap, "distance": result.violation, "sweeps": sweeps,
-                    "iterations": result.n_iter, "rows": result.n_active}  # fmt: skip
+    facts = {
+        **watch.facts(),
+        "objective": result.objective,
+        "status": result.status,
+        **seconds_by_phase(result.history),
+    }
+    done = np.cumsum([record.get("projections", 0) + record["found"] for record in result.history])
+    curve = [(int(count), record["lower_bound"], record["worst"]) for count, record in zip(done, result.history)]
+    return facts | {"projections": int(done[-1]), "gap": result.gap, "distance": result.violation,
+                    "sweeps": total(result.history, "sweeps"), "iterations": result.n_iter, "rows": result.n_active,
+                    "peak_mb": peak_mb(), "curve": curve}  # fmt: skip
+
+
+def warm_up(tol, workers):
+    """Compile before the clock starts."""
+    small = pf.random_dissimilarities(70)
+    ours(small, tol, 1), ours(small, tol, workers)
+    cyclic_bregman(small, 1e-6, 60)
 
 
 def table(args):
-    small = pf.random_dissimilarities(8)
-    ours(small, 1e-6, 1), ours(small, 1e-6, 2)
-    cyclic_bregman(small, 1e-6, 60)  # compiled before the clock starts
+    warm_up(args.tol, args.workers)
     for kind in args.kinds.split(","):
         slow = {}
         for n in map(int, args.sizes.split(",")):
-            d = pf.random_dissimilarities(n, kind, seed=0)
+            d = pf.random_dissimilarities(n, kind, seed=SEED)
             runs = {"ooc_pf": lambda d=d: ours(d, args.tol, args.workers)}
-            runs["cyclic Bregman"] = lambda d=d: cyclic_bregman(d, args.tol, args.limit)
-            if n <= args.general:
+            if not args.alone:
+                runs["cyclic Bregman"] = lambda d=d: cyclic_bregman(d, args.tol, args.limit)
+            if n <= args.general and not args.alone:
                 runs |= {"OSQP": lambda d=d: osqp(d, args.limit), "PDLP": lambda d=d: pdlp(d, args.limit)}
             for name, run in runs.items():
                 if slow.get(name):
@@ -169,19 +182,19 @@ def table(args):
                 facts = run()
                 slow[name] = facts["seconds"] > args.limit
                 shown = {"kind": kind, "n": n, "solver": name, **facts}
+                shown.pop("curve", None)
                 print(json.dumps({k: float(f"{v:.12g}") if isinstance(v, float) else v for k, v in shown.items()}),
                       flush=True)  # fmt: skip
 
 
 def large(args):
     """One large table on disk under a memory budget."""
-    d = pf.random_dissimilarities(args.large, args.kinds.split(",")[0], seed=0)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    d = pf.random_dissimilarities(args.large, args.kinds.split(",")[0], seed=SEED)
+    before = peak_mb()
     with tempfile.TemporaryDirectory() as folder:
         facts = ours(d, args.tol, args.workers, workspace=Path(folder) / "run.pf", memory=args.memory,
                      max_time=args.limit, progress=True)  # fmt: skip
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"n": args.large, **facts, "peak_rss_mb": peak // 1024, "before_mb": before // 1024}))
+    print(json.dumps({"n": args.large, **facts, "curve": None, "before_mb": before}))
 
 
 def main() -> None:
@@ -192,6 +205,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one opponent at one size")
     parser.add_argument("--general", type=int, default=50, help="largest n for PDLP and OSQP")
+    parser.add_argument("--alone", action="store_true", help="without opponents")
     parser.add_argument("--large", type=int)
     parser.add_argument("--memory", default="1GB")
     args = parser.parse_args()

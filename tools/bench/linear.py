@@ -9,7 +9,6 @@ included, and the part that is its own.
 """
 
 import argparse
-import json
 import multiprocessing
 import tempfile
 import threading
@@ -17,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from common import SEED, Stopwatch, seconds_by_phase, show, total
 
 import ooc_pf as pf
 
@@ -24,7 +24,7 @@ PART = 1 << 18
 
 
 def write_rows(folder: Path, rows: int, variables: int, terms: int) -> None:
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(SEED)
     hidden = rng.normal(size=variables)
     np.save(folder / "hidden.npy", hidden)
     index = np.memmap(folder / "index", np.int32, "w+", shape=(rows, terms))
@@ -62,27 +62,26 @@ def solve(folder: Path, args: argparse.Namespace) -> None:
     watcher.start()
     time.sleep(0.1)
     before = dict(peak)
-    began = time.perf_counter()
+    watch = Stopwatch()
     result = pf.project_and_forget(
         pf.objectives.quadratic(target), oracle, interior=hidden, tol=args.tol, memory=args.memory,
         workspace=folder / "run.pf", progress=not args.json, max_time=args.max_time,
     )  # fmt: skip
-    seconds = time.perf_counter() - began
+    took = watch.facts()
     stop.set()
     watcher.join()
     facts = {
         **result.summary(),
-        "seconds": round(seconds, 1),
-        "rows_measured": sum(record["relaxed"] for record in result.history),
-        "projections": sum(record.get("projections", 0) for record in result.history),
+        **took,
+        "rows_measured": total(result.history, "relaxed"),
+        "projections": total(result.history, "projections"),
         "complete_passes": sum("gap" in record for record in result.history),
         "bytes_of_rows": index.nbytes + value.nbytes + rhs.nbytes,
         "resident_mb": (before["VmRSS"], peak["VmRSS"]),
         "own_mb": (before["RssAnon"], peak["RssAnon"]),
+        **seconds_by_phase(result.history),
     }
-    for kind in ("oracle", "sweep", "disk"):
-        facts[f"{kind}_seconds"] = round(sum(r["seconds"].get(kind, 0.0) for r in result.history), 1)
-    print(json.dumps(facts) if args.json else "\n".join(f"{name:30s} {fact}" for name, fact in facts.items()))
+    show(facts, args.json)
 
 
 def main() -> None:

@@ -2,21 +2,18 @@
 
     python tools/bench/nearness.py EDGES [--tol 1e-4] [--workers 2]
 
-EDGES is an edge list whose values, if any, are ignored: the targets are uniform in [0, 1] with seed 0.
+EDGES is an edge list whose values, if any, are ignored: the targets are uniform in [0, 1] with seed 0. A small graph is
+solved first, so that compiling is not counted.
 """
 
 import argparse
-import json
-import resource
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+from common import SEED, Stopwatch, peak_from_here, peak_mb, random_grid, read_edges, seconds_by_phase, show, total
 
 import ooc_pf as pf
-from ooc_pf.storage.arrays import read_array
-from ooc_pf.storage.workspace import Workspace
 
 
 def main() -> None:
@@ -26,13 +23,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    u, v, _ = read_edges(args.edges, kind="distance")
+    targets = np.random.default_rng(SEED).random(len(u))
     with tempfile.TemporaryDirectory() as folder:
-        pf.convert(args.edges, Path(folder) / "edges.pf")
-        edges = Workspace(Path(folder) / "edges.pf").edges
-        u, v = read_array(edges, "u"), read_array(edges, "v")
-        targets = np.random.default_rng(0).random(len(u))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        began = time.perf_counter()
+        small = random_grid(12)
+        pf.metric_nearness((*small[:2], abs(small[2])), workers=args.workers, workspace=Path(folder) / "small.pf")
+        before, watch = peak_from_here(), Stopwatch()
         result = pf.metric_nearness(
             (u, v, targets),
             tol=args.tol,
@@ -40,19 +36,18 @@ def main() -> None:
             workspace=Path(folder) / "run.pf",
             progress=not args.json,
         )
-        seconds = time.perf_counter() - began
+        took = watch.facts()
     facts = {
         **result.summary(),
         "edges": len(u),
-        "seconds": round(seconds, 2),
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "rss_before_solve_mb": before // 1024,
-        "relaxed_arcs": sum(record["relaxed"] for record in result.history),
-        "projections": sum(record.get("projections", 0) for record in result.history),
+        **took,
+        "peak_mb": peak_mb(),
+        "before_mb": before,
+        "relaxed_arcs": total(result.history, "relaxed"),
+        "projections": total(result.history, "projections"),
+        **seconds_by_phase(result.history),
     }
-    for kind in ("oracle", "sweep", "disk"):
-        facts[f"{kind}_seconds"] = round(sum(r["seconds"].get(kind, 0.0) for r in result.history), 2)
-    print(json.dumps(facts) if args.json else "\n".join(f"{name:20s} {value}" for name, value in facts.items()))
+    show(facts, args.json)
 
 
 if __name__ == "__main__":

@@ -1,98 +1,104 @@
-"""Clusters with a proven ratio over time, beside Leiden, which proves nothing, in the same run.
+"""Clusters with a proven ratio over time, beside Leiden, GAEC and Kernighan-Lin, which prove nothing, in one run.
 
-python tools/bench/ratio.py EDGES [--duplicates sign] [--columns A,B,VALUE] [--ratio 1.0015] [--max-time 120] [--grid N]
+python tools/bench/ratio.py EDGES [--duplicates sign] [--columns A,B,VALUE] [--ratio 1.0015] [--max-time 120]
+                                  [--opponents Leiden,GAEC] [--limit 600] [--output FOLDER]
+python tools/bench/ratio.py --grid N
 
-Prints seconds, cost, bound and ratio each time one of them has become clearly better, then the result of both. With
---grid there is no file: a square grid of N x N nodes with random signs and weights 1 to 5.
+Prints seconds, cost, bound and ratio each time the ratio has become clearly better, then a table: each opponent with
+its cost and time from arrays to labels, beside the cost and bound that ours had by then (ours uses all cores, so also
+after as much processor time), when ours was as good, and the end of ours. With --grid there is no file: a square grid
+of N x N nodes with random signs and weights 1 to 5. With --output table and curves are saved, as JSON and a picture.
 """
 
 import argparse
-import resource
-import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
-import igraph
-import numpy as np
+import opponents
+from common import Graph, Stopwatch, add_graph, peak_from_here, peak_mb, random_grid, save, signed_graph, table
 
 import ooc_pf as pf
-from ooc_pf.problems.rounding import clustering_cost
-from ooc_pf.storage.arrays import read_array
-from ooc_pf.storage.workspace import Workspace
 
-Graph = tuple[np.ndarray, np.ndarray, np.ndarray]
+KNOWN = {"cost": "cost", "bound_of_clusterings": "bound", "ratio": "ratio"}
 
 
-def read_graph(args: argparse.Namespace) -> Graph:
-    """(u, v, weight)."""
-    if args.grid:
-        return random_grid(args.grid)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.pf"
-        pf.convert(args.edges, path, kind="signed", duplicates=args.duplicates, columns=args.columns)
-        edges = Workspace(path).edges
-        return read_array(edges, "u"), read_array(edges, "v"), read_array(edges, "value")
+def solve(graph: Graph, **options: Any) -> tuple[pf.Result, dict[str, Any], list[dict[str, Any]]]:
+    """Our clusters, what they took, and what was known of them on the way."""
+    peak_from_here()
+    watch, known = Stopwatch(), []
+    shown = float("inf")
 
-
-def random_grid(side: int) -> Graph:
-    rng, node = np.random.default_rng(0), np.arange(side * side).reshape(side, side)
-    u = np.concatenate((node[:, :-1].ravel(), node[:-1].ravel()))
-    v = np.concatenate((node[:, 1:].ravel(), node[1:].ravel()))
-    return u, v, np.where(rng.random(len(u)) < 0.35, -1.0, 1.0) * rng.integers(1, 6, len(u))
-
-
-def solve(graph: Graph, args: argparse.Namespace) -> None:
-    """Our clusters, with what is known of them on the way."""
-    began, worked, shown = time.perf_counter(), time.process_time(), np.inf
-
-    def show(record):
+    def see(record: dict[str, Any]) -> None:
         nonlocal shown
-        ratio = record.get("ratio", np.inf)
-        if ratio - 1.0 <= 0.7 * (shown - 1.0):
-            shown = ratio
-            seconds, cpu = time.perf_counter() - began, time.process_time() - worked
-            known = f"cost {record['cost']:.8g}  bound {record['bound_of_clusterings']:.8g}  ratio {ratio:.6f}"
-            print(f"{seconds:8.1f} s  {cpu:8.1f} s of processor time  iteration {record['iteration']:4d}  {known}")
+        if "ratio" not in record:
+            return
+        known.append({**watch.facts(), **{name: record[field] for field, name in KNOWN.items()}})
+        if record["ratio"] - 1.0 <= 0.7 * (shown - 1.0):
+            shown = record["ratio"]
+            values = "  ".join(f"{name} {record[field]:.8g}" for field, name in KNOWN.items())
+            print(f"{watch.clock():8.1f} s  iteration {record['iteration']:4d}  {values}", flush=True)
 
-    result = pf.correlation_clustering(
-        graph, tol=args.tol, ratio=args.ratio, max_time=args.max_time, callback=show
-    )  # fmt: skip
-    seconds, cpu = time.perf_counter() - began, time.process_time() - worked
-    print(
-        f"ours: {result.status}, cost {result.cost:.8g}, bound {result.lp_lower_bound:.8g}, ratio "
-        f"{result.certified_ratio:.6f}, optimal: {result.optimal}, {result.n_iter} iterations, {seconds:.1f} s, "
-        f"{cpu:.1f} s of processor time, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB at most"
-    )
+    result = pf.correlation_clustering(graph, callback=see, **options)
+    facts = watch.facts()
+    end = {"cost": result.cost, "bound": result.lp_lower_bound, "ratio": result.certified_ratio}
+    return result, {**facts, "peak_mb": peak_mb()}, [*known, {**facts, **end}]
 
 
-def run_leiden(graph: Graph) -> None:
-    """Leiden for CPM with resolution 0, whose objective on signed weights is the cost of clusters."""
-    u, v, weight = graph
-    network = igraph.Graph(n=int(max(u.max(), v.max())) + 1, edges=np.column_stack((u, v)))
-    began, worked = time.perf_counter(), time.process_time()
-    found = network.community_leiden("CPM", weights=weight, resolution=0.0, n_iterations=-1)
-    seconds, cpu = time.perf_counter() - began, time.process_time() - worked
-    cost = clustering_cost(u, v, weight, np.array(found.membership))
-    print(f"Leiden: cost {cost:.8g}, nothing proven, {seconds:.1f} s, {cpu:.1f} s of processor time")
+def by_then(known: list[dict[str, Any]], facts: dict[str, Any], clock: str) -> str:
+    """The cost and the bound that ours had when another one was done, by one of the two clocks."""
+    if facts[clock] is None:
+        return ""
+    found = [record for record in known if record[clock] <= facts[clock]]
+    return f"{found[-1]['cost']:,.9g}, {found[-1]['bound']:,.9g}" if found else "none yet"
+
+
+def row(name: str, facts: dict[str, Any], known: list[dict[str, Any]], proven: str) -> dict[str, Any]:
+    """A line of the table."""
+    end = {"cost": facts["cost"] or "not done", "time, s": facts["seconds"]}
+    end |= {"processor time, s": facts["processor_seconds"], "peak, MB": facts["peak_mb"], "proven": proven}
+    ours = {"our cost and bound by then": by_then(known, facts, "seconds")}
+    ours |= {"after as much processor time": by_then(known, facts, "processor_seconds")}
+    as_good = [record["seconds"] for record in known if facts["cost"] and record["cost"] <= facts["cost"]]
+    return {"solver": name, **end, **ours, "ours was as good after, s": as_good[0] if as_good else None}
+
+
+def draw_curves(path: Path, title: str, rows: list[dict[str, Any]], known: list[dict[str, Any]]) -> None:
+    """The curves of ours, and a point for each opponent."""
+    from plots import Panel, draw
+
+    times = [record["seconds"] for record in known]
+    lines = {f"our {name}": (times, [record[name] for record in known]) for name in ("cost", "bound")}
+    points = {line["solver"]: (line["time, s"], line["cost"]) for line in rows[:-1] if isinstance(line["cost"], float)}
+    panel = Panel("seconds", "cost of clusters", lines, points, log_x=True)
+    draw(path, title, [panel])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("edges", nargs="?")
-    parser.add_argument("--duplicates", default="sign")
-    parser.add_argument("--columns")
-    parser.add_argument("--grid", type=int)
+    add_graph(parser)
     parser.add_argument("--ratio", type=float)
     parser.add_argument("--tol", type=float, default=1e-6)
     parser.add_argument("--max-time", type=float)
-    parser.add_argument("--no-leiden", action="store_true")
+    parser.add_argument("--opponents", default=",".join(opponents.OPPONENTS), help="by commas; 'none' for ours alone")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for one opponent")
+    parser.add_argument("--output", type=Path)
     args = parser.parse_args()
-    graph = read_graph(args)
+    graph = signed_graph(args)
     pf.correlation_clustering(random_grid(8), tol=1e-6, max_iter=40)  # compiles
     print(f"{len(graph[0]):,} edges")
-    solve(graph, args)
-    if not args.no_leiden:
-        run_leiden(graph)
+    result, facts, known = solve(graph, tol=args.tol, ratio=args.ratio, max_time=args.max_time)
+    rows = []
+    for name in args.opponents.split(",") if args.opponents != "none" else ():
+        more = {"processor_seconds": facts["processor_seconds"]} if name == "repeated Leiden" else {}
+        rows.append(row(name, opponents.measure(name, graph, args.limit, **more), known, "nothing"))
+    proven = "optimal" if result.optimal else f"ratio {result.certified_ratio:.6f}"
+    rows.append(row("ooc_pf", {"cost": result.cost, **facts}, known, proven))
+    print(f"\n{table(rows)}\n\n{result.status}, {result.n_iter} iterations, bound {result.lp_lower_bound:.9g}")
+    if args.output:
+        args.output.mkdir(parents=True, exist_ok=True)
+        name = Path(args.edges).name.split(".")[0] if args.edges else "grid"
+        save(args.output / f"ratio-{name}.json", options={**vars(args), "output": None}, rows=rows, curve=known)
+        draw_curves(args.output / f"ratio-{name}.svg", f"{name}, {len(graph[0]):,} edges", rows, known)
 
 
 if __name__ == "__main__":

@@ -4,51 +4,37 @@
     python tools/bench/run.py --full --data FOLDER    those of README.md, with public edge lists and KEEL files
     python tools/bench/run.py --quick --only dense,svm
 
-Each script runs in a process of its own, one after the other. What it printed, and its seconds of the clock and of the
-processor, are written to a JSON file (--output), and a table is printed. A script that fails, such as for want of an
-opponent (pip install 'ooc_pf[bench]'), is noted with the reason. All scripts have fixed seeds.
+FOLDER has signed/, collab/, cc_lp/ and itml/ in it. With --before FOLDER, a checkout of an earlier commit, the full
+version also compares with that. Each script runs in a process of its own, one after the other. What it printed, and its
+seconds of the clock and of the processor, are written to a JSON file (--output), pictures to a folder of the same name,
+and a table is printed. A script that fails, such as for want of an opponent (pip install 'ooc_pf[bench]'), is noted
+with the reason. All scripts have fixed seeds.
 """
 
 import argparse
 import gzip
-import importlib.metadata
 import json
-import os
-import platform
-import subprocess
+import re
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from common import HERE, SEED, circumstances, run_script, write_network
 
-HERE = Path(__file__).parent
-SEED = 0  # of generated data; those of the scripts are in them
-PACKAGES = (
-    "ooc_pf",
-    "numpy",
-    "scipy",
-    "numba",
-    "igraph",
-    "duckdb",
-    "pyarrow",
-    "scikit-learn",
-    "clarabel",
-    "pot",
-    "regot",
-)
 LONGEST = 600  # seconds of a script in the quick version; the full one has as long as it takes
 
-# GRAPH and POINTS are made for the occasion.
+# GRAPH, SMALL and POINTS are made for the occasion; pictures go to OUTPUT.
 QUICK = {
     "convert": "convert.py --rows 500000 --json",
     "nearness": "nearness.py GRAPH --tol 1e-4 --json",
     "clustering": "clustering.py GRAPH --gamma none --tol 1e-3 --json",
-    "ratio": "ratio.py --grid 60 --tol 1e-4",
+    "ratio": "ratio.py --grid 60 --tol 1e-4 --output OUTPUT",
+    "cuts": "cuts.py SMALL --limit 20",
     "warm": "warm.py --grid 60",
+    "compare": "compare.py --before ROOT --after ROOT --only small",
     "dense": "dense.py --sizes 100,200 --limit 10 --general 20",
+    "paper nearness": "paper.py nearness --sizes 100,200 --curve 100 --output OUTPUT",
     "linear": "linear.py --rows 100000 --variables 100 --json",
     "svm": "svm.py --rows 50000 --noise 10",
     "itml": "itml.py POINTS --names blobs --splits 2",
@@ -56,38 +42,43 @@ QUICK = {
     "transport exact": "transport.py exact --sizes 512 --regs 10",
     "commits": "commits.py 10000",
     "budget": "budget.py GRAPH --rounds 1",
-    "scaling": "scaling.py GRAPH --workers 1,2 --iterations 6",
+    "scaling edges": "scaling.py edges --nodes 3000,10000 --output OUTPUT",
+    "scaling budget": "scaling.py budget --nodes 10000 --memory none,120MB,90MB --output OUTPUT",
+    "scaling workers": "scaling.py workers GRAPH --workers 1,2 --iterations 6 --output OUTPUT",
 }
 # As README.md has them.
+ALPHA = "DATA/signed/soc-sign-bitcoinalpha.csv.gz"
+WIKI = "DATA/signed/WikiElec.txt.gz"
+SLASHDOT = "DATA/signed/soc-sign-Slashdot090221.txt.gz"
+SMALL = " ".join(f"DATA/cc_lp/{name}A.txt" for name in ("Karate", "dolphins", "lesmis", "football", "jazz"))
 FULL = {
     "convert": "convert.py --rows 20000000 --json",
-    "nearness": "nearness.py DATA/WikiElec.txt.gz --tol 1e-4 --json",
-    "clustering": "clustering.py DATA/WikiElec.txt.gz --tol 1e-2 --json",
-    "clustering of complete graphs": "clustering.py DATA/CA-HepTh.txt.gz --wang --tol 1e-3 --json",
-    "ratio, WikiElec": "ratio.py DATA/WikiElec.txt.gz",
-    "ratio, Slashdot": "ratio.py DATA/soc-sign-Slashdot090221.txt.gz --ratio 1.0015 --no-leiden",
-    "ratio, grid": "ratio.py --grid 200 --tol 1e-4",
-    "warm": "warm.py DATA/WikiElec.txt.gz",
+    "nearness": f"nearness.py {WIKI} --tol 1e-4 --json",
+    "ratio bitcoinalpha": f"ratio.py {ALPHA} --columns 1,2,3 --duplicates sum --output OUTPUT",
+    "ratio WikiElec": f"ratio.py {WIKI} --output OUTPUT",
+    "ratio Slashdot": f"ratio.py {SLASHDOT} --ratio 1.0015 --output OUTPUT",
+    "ratio grid": "ratio.py --grid 200 --tol 1e-4 --output OUTPUT",
+    "cuts": f"cuts.py {SMALL} --output OUTPUT",
+    "linear program of CA-HepTh": "clustering.py DATA/collab/CA-HepTh.txt.gz --complete --gamma none --tol 1e-6 --json",
+    "paper nearness": "paper.py nearness --instances 5 --output OUTPUT",
+    "paper clustering": "paper.py clustering --data DATA --output OUTPUT",
+    "warm": f"warm.py {WIKI}",
+    "passes": f"passes.py {WIKI} --memory 200MB",
     "dense": "dense.py --sizes 100,200,300,500,1000 --limit 45 --general 100",
+    "dense on disk": "dense.py --large 5000 --kinds I --memory 1GB --tol 1e-6",
     "linear": "linear.py --json",
     "svm": "svm.py",
-    "itml": "itml.py DATA --gammas 10,300 --ablation",
+    "itml": "itml.py DATA/itml --gammas 10,300 --ablation",
     "transport line": "transport.py line",
     "transport clouds": "transport.py clouds",
     "transport exact": "transport.py exact",
     "commits": "commits.py 100000",
-    "budget": "budget.py DATA/WikiElec.txt.gz",
-    "scaling": "scaling.py DATA/WikiElec.txt.gz --workers 1,2 --tol 3e-2",
+    "budget": f"budget.py {WIKI} --gamma 1",
+    "scaling edges": "scaling.py edges --nodes 10000,30000,100000,300000 --output OUTPUT",
+    "scaling budget": "scaling.py budget --nodes 100000 --memory none,800MB,400MB,200MB,100MB --output OUTPUT",
+    "scaling workers": f"scaling.py workers {WIKI} --gamma 1 --tol 3e-2 --output OUTPUT",
 }
-
-
-def make_graph(path: Path) -> None:
-    """Three camps of 1,500 nodes, a few of them with many edges; one sign in ten is wrong."""
-    rng = np.random.default_rng(SEED)
-    ends = (1500 * rng.random((2, 12_000)) ** 2).astype(int)
-    u, v = np.unique(np.sort(ends[:, ends[0] != ends[1]], axis=0), axis=1)
-    sign = np.where((u % 3 == v % 3) ^ (rng.random(len(u)) < 0.1), 1, -1)
-    np.savetxt(path, np.column_stack((u, v, sign)), fmt="%d")
+BEFORE = "compare.py --before BEFORE --after ROOT --data DATA --output OUTPUT/compare.json"  # with --before
 
 
 def make_points(folder: Path) -> None:
@@ -98,91 +89,39 @@ def make_points(folder: Path) -> None:
         file.write("@data\n" + "\n".join(lines) + "\n")
 
 
-def circumstances() -> dict[str, Any]:
-    """Where and with what this runs."""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True)
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    return {
-        "commit": commit.stdout.strip() or None,
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": {"system": platform.platform(), "cores": os.cpu_count(), "processor": _processor()},
-        "python": platform.python_version(),
-        "versions": versions,
-        "seed": SEED,
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
-
-
-def measure(command: str, longest: float | None) -> dict[str, Any]:
-    """Run a script; returns what it printed and what it took."""
-    script, *arguments = command.split()
-    began, before = time.perf_counter(), os.times()
-    try:
-        done = subprocess.run(
-            [sys.executable, str(HERE / script), *arguments], capture_output=True, text=True, timeout=longest
-        )
-        text, error = done.stdout, done.stderr.strip().splitlines()[-1:] if done.returncode else []
-    except subprocess.TimeoutExpired:
-        text, error = "", [f"not done after {longest} s"]
-    after = os.times()
-    worked = after.children_user + after.children_system - before.children_user - before.children_system
-    found = {
-        "command": command,
-        "seconds": round(time.perf_counter() - began, 1),
-        "processor_seconds": round(worked, 1),
-    }
-    return {**found, "error": error[0] if error else None, "printed": _parsed(text)}
-
-
-def _parsed(text: str) -> Any:
-    """What a script printed: an object if that is what it is, else lines."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text.splitlines()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--quick", action="store_true")
     size.add_argument("--full", action="store_true")
     parser.add_argument("--data", help="folder of public edge lists and KEEL files, for --full")
+    parser.add_argument("--before", help="checkout of an earlier commit, for --full")
     parser.add_argument("--only", help="names of benchmarks, by commas")
     parser.add_argument("--output", type=Path, help="the JSON file (bench-quick.json, bench-full.json)")
     args = parser.parse_args()
-    cases = QUICK if args.quick else FULL
+    cases = QUICK if args.quick else FULL | ({"compare": BEFORE} if args.before else {})
     if args.full and args.data is None:
         parser.error("--full needs --data FOLDER")
     if args.only:
         cases = {name: cases[name] for name in args.only.split(",")}
     output = args.output or Path(f"bench-{'quick' if args.quick else 'full'}.json")
+    output.with_suffix("").mkdir(parents=True, exist_ok=True)
     report = {**circumstances(), "results": {}}
     print(f"| benchmark | command | time | processor time | |\n|{'---|' * 5}")
     with tempfile.TemporaryDirectory() as folder:
-        make_graph(Path(folder, "graph.txt"))
+        graph, small = Path(folder, "graph.txt"), Path(folder, "small.txt")
+        write_network(graph, 12_000, 1500)
+        write_network(small, 300, 60)
         make_points(Path(folder))
+        places = {"GRAPH": graph, "SMALL": small, "POINTS": folder, "DATA": args.data, "OUTPUT": output.with_suffix("")}
+        places |= {"ROOT": HERE.parents[1], "BEFORE": args.before}
         for name, command in cases.items():
-            words = {"GRAPH": str(Path(folder, "graph.txt")), "POINTS": folder, "DATA": str(args.data)}
-            for word, place in words.items():
-                command = command.replace(word, place)
-            found = {**measure(command, LONGEST if args.quick else None), "command": cases[name]}
+            full = re.sub(r"\b[A-Z]{4,}\b", lambda word: str(places[word[0]]), command)
+            found = {**run_script(full, LONGEST if args.quick else None), "command": command}
             report["results"][name] = found
             output.write_text(json.dumps(report, indent=1) + "\n")  # what there is, should the next one not end
             times = f"{found['seconds']} s | {found['processor_seconds']} s"
-            print(f"| {name} | `{cases[name]}` | {times} | {found['error'] or 'done'} |", flush=True)
+            print(f"| {name} | `{command}` | {times} | {found['error'] or 'done'} |", flush=True)
     print(f"\nwritten to {output}")
     return int(any(found["error"] for found in report["results"].values()))
 

@@ -9,11 +9,10 @@ processor time.
 
 import argparse
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
-from ratio import Graph, random_grid, read_graph
+from common import Graph, Stopwatch, add_graph, random_grid, signed_graph, total
 
 import ooc_pf as pf
 from ooc_pf.engine.result import Result
@@ -35,11 +34,10 @@ def changed(graph: Graph, args: argparse.Namespace) -> Graph:
 def measure(name: str, args: argparse.Namespace, graph: Graph, **options) -> tuple[Result, np.ndarray]:
     """Solve; returns the result and its counts."""
     solve = pf.metric_nearness if args.problem == "nearness" else pf.correlation_clustering
-    began = time.process_time()
+    watch = Stopwatch()
     result = solve(graph, tol=args.tol, **options)
-    seconds = time.process_time() - began
-    projections = sum(record.get("projections", 0) for record in result.history)
-    relaxed = sum(record["relaxed"] for record in result.history)
+    seconds = watch.processor()
+    projections, relaxed = total(result.history, "projections"), total(result.history, "relaxed")
     print(
         f"{name:5s} {result.status}, bound {result.lower_bound:.9g}, objective {result.objective:.9g}, {result.n_iter} "
         f"iterations, {projections:,} projections, {relaxed:,} arcs, {seconds:.2f} s of processor time"
@@ -49,16 +47,13 @@ def measure(name: str, args: argparse.Namespace, graph: Graph, **options) -> tup
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("edges", nargs="?")
+    add_graph(parser)
     parser.add_argument("--problem", choices=("clustering", "nearness"), default="clustering")
-    parser.add_argument("--duplicates", default="sign")
-    parser.add_argument("--columns")
-    parser.add_argument("--grid", type=int, help="no file: a grid with random signs")
     parser.add_argument("--share", type=float, default=0.01)
     parser.add_argument("--change", choices=("little", "much"), default="little")
     parser.add_argument("--tol", type=float, default=1e-4)
     args = parser.parse_args()
-    u, v, weight = read_graph(args)
+    u, v, weight = signed_graph(args)
     if args.problem == "nearness":
         weight = np.random.default_rng(0).random(len(u))
     with tempfile.TemporaryDirectory() as folder:
