@@ -130,6 +130,17 @@ class BlockCosts:
             found_h[part] = balance_rows(block, f, columns[part])
         return found_f, found_h
 
+    def balance_lines(self, side: int, lines: np.ndarray, others: np.ndarray, need: np.ndarray) -> np.ndarray:
+        """Potentials of some rows (``side`` 0) or columns (1) alone, given those of the other side, as in `balance`."""
+        found, whole = np.empty(len(lines)), slice(0, len(others))
+        for part in self._slabs(self.shape[side], len(others)):
+            there = slice(*np.searchsorted(lines, [part.start, part.stop]))
+            if there.stop > there.start:
+                block = self.block(part, whole) if side == 0 else self.block(whole, part).T
+                some = np.ascontiguousarray(block[lines[there] - part.start])
+                found[there] = balance_rows(some, others, need[there])
+        return found
+
     @staticmethod
     def _slabs(lines: int, entries: int) -> list[slice]:
         side = max(1, settings.SLAB // max(entries, 1))

@@ -197,3 +197,8 @@ class PointCosts:
             balance_points(self.x, self.y[::stride].copy(), h, rows, self.root),
             balance_points(self.y, self.x[::stride].copy(), f, columns, self.root),
         )
+
+    def balance_lines(self, side: int, lines: np.ndarray, others: np.ndarray, need: np.ndarray) -> np.ndarray:
+        """Potentials of some rows (``side`` 0) or columns (1) alone, given those of the other side, as in `balance`."""
+        own, other = (self.x, self.y) if side == 0 else (self.y, self.x)
+        return balance_points(own[lines], other, others, need, self.root)

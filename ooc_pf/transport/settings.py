@@ -42,6 +42,10 @@ SOFT_START, SOFTEN = 1e-2, 1e-7  # how much the interior-point method softens ex
 IDLE = 1e-8  # a pair whose multiplier is less than this part of its slack, in their units, carries nothing
 FINEST = 1e-12  # relative gap and marginal error at the end
 NEAR = 0.01  # pairs whose excess is above minus this part of the largest cost are its first candidates
+DUST = 1e-14  # of a row's or column's mass: what is missing of it and less is rounding
+CLOSE = 1e-3  # marginal error below which what is missing is routed along the plan's own pairs
+LONELY = 1e-3  # of the marginal error, a node: a node without pairs that has less mass may stay without
+WAKE = 1 << 26  # costs looked at in an iteration for the sake of nodes without pairs
 TURNS = 15  # Newton steps that do not halve the marginal error; then it is given up
 ROUNDS = 50  # of searches and interior-point solves, at most
 

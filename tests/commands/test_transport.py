@@ -50,7 +50,8 @@ def test_costs_in_a_zarr_array_and_a_run_that_goes_on(files, capsys):
     assert main(command.split()) == 0
     assert "wrote" in capsys.readouterr().out
     expected = pf.quadratic_transport(a, b, (x, y), marginals="exact", reg=0.1)
-    assert np.allclose(sparse.load_npz("plan.npz").toarray(), expected.plan.toarray(), atol=1e-9)
+    apart = np.linalg.norm((sparse.load_npz("plan.npz") - expected.plan).toarray())
+    assert 0.1 / 2 * apart**2 <= 4 * 1e-10 * expected.objective  # as near as the gaps of both prove
 
 
 @pytest.mark.parametrize(
