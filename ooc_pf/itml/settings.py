@@ -26,3 +26,5 @@ SWEEPS = 20  # over the remembered pairs, after each look at all of them
 BOUND_POINTS = 20_000  # ends of listed pairs whose distances give the default bounds
 CONSTANT = 1e-24  # a column varies by no more than this part of its squares: constant, up to rounding
 SINGULAR = 1e-12  # eigenvalues of a correlation matrix below this part of the largest count as zero
+
+HELD = 1 << 30  # bytes of points or differences that a workspace holds

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.family import Given
+from ..engine.family import Given, Options
 from ..engine.limits import Limits
 from ..engine.parallel import count_workers
-from ..engine.result import Result
+from ..engine.result import Held, Result
 from ..engine.run import solve
 from ..errors import InputError
 from ..storage.memory import Budget, parse_memory, refuse_below
+from ..storage.records import require
+from ..storage.workspace import Workspace
 from . import settings
-from .family import ITML, METHODS, ItmlData, row_bytes
+from .data import ItmlData, check_pairs, holds_input, read_held, why_not_held
+from .family import ITML, METHODS, row_bytes
 from .inputs import Task
 from .pairs import AllPairs
 from .steps import NEWTON
@@ -89,3 +92,34 @@ def _one_thread_each() -> Iterator[None]:
 
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+# -- workspaces -------------------------------------------------------------------------------------------------------
+
+
+def knows_input(workspace: Workspace) -> bool:
+    """Whether a workspace can be gone on with by itself."""
+    return holds_input(workspace)
+
+
+def why_not(workspace: Workspace) -> str:
+    """What to do with one that cannot."""
+    return f"{why_not_held(workspace)}; to go on call ITML.fit or ITML_Supervised.fit again"
+
+
+def resume_files(workspace: Workspace, options: Options, **limits: Any) -> Result:
+    """Go on with a fit whose pairs are in its workspace; the x of the result are the components of the metric."""
+    task = read_held(workspace)
+    require(check_pairs(workspace, task.source), workspace.name, "its pairs are not those that it was made with")
+    limits = Limits(workspace=workspace.name, **limits)
+    return _with_components(task, solve_task(task, options["method"], options["tol"], limits))
+
+
+def dress(workspace: Workspace, result: Result) -> Result:
+    """What a workspace has found so far, with the components of the metric."""
+    return _with_components(read_held(workspace), result) if workspace.feasible else result
+
+
+def _with_components(task: Task, result: Result) -> Result:
+    components = (task.root @ np.asarray(result.x).reshape(task.root.shape)).T
+    return replace(result, made={**result.made, "components": components}, read_x=Held(components))

@@ -56,3 +56,4 @@ NODE_BYTES = 400  # held for each row and column
 PAIR_BYTES = 330  # for each pair that is remembered with soft marginals, with the fill of the equations
 SUPPORT_BYTES = 120  # for each pair of the support with exact ones
 LEAST_PAIRS = 12  # for each row and column; a budget for fewer is refused
+HELD = 1 << 30  # bytes of a matrix of costs that a workspace holds; a larger one stays where it is

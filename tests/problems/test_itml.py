@@ -399,8 +399,6 @@ def test_a_fit_goes_on_from_its_workspace(rng, tmp_path, monkeypatch, method, li
     assert (model.objective_, model.lower_bound_) == (whole.objective_, whole.lower_bound_)
     assert model.n_passes_ == whole.n_passes_
     assert pf.verify(tmp_path / "fit.pf")["status"] == "converged"
-    with pytest.raises(pf.WorkspaceError, match=r"ITML\.fit"):
-        pf.resume(tmp_path / "fit.pf")
 
 
 def test_a_workspace_keeps_to_its_pairs(rng, tmp_path):
