@@ -43,6 +43,11 @@ class ItmlFamily(HandedFamily):
         options = workspace.manifest["problem"]["options"]
         check_fields(options, {"tol": float, "method": str}, workspace.record, "problem.options.")
         require(options["method"] in METHODS, workspace.record, f"problem.options.method is {options['method']!r}")
+        if "drawn" in options:
+            check_fields(options, {"drawn": int, "seed": int}, workspace.record, "problem.options.")
+            require(
+                options["drawn"] > 0 and options["seed"] >= 0, workspace.record, "problem.options.drawn is no count"
+            )
 
     # -- a run --------------------------------------------------------------------------------------------------------
 
@@ -75,8 +80,10 @@ class ItmlFamily(HandedFamily):
 
     def problem(self, program: ItmlData, options: Options, session: Session) -> Any:
         crew = Crew(session.threads if session.workers > 1 else None, session.monitor.stop)
-        kind = StepSchedule if program.method == NEWTON else PairSchedule
-        return kind(program.task.source, crew, session.monitor)
+        if program.method == NEWTON:
+            return StepSchedule(program.task.source, crew, session.monitor)
+        draws = options.get("drawn"), options.get("seed", 0)
+        return PairSchedule(program.task.source, crew, session.monitor, *draws)
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
