@@ -407,13 +407,13 @@ def test_a_fit_goes_on_from_its_workspace(rng, tmp_path, monkeypatch, method, li
     monkeypatch.setattr(numbers, "SAMPLE", 200)
     x, y = labelled(rng, 30)
     kind, given_pairs = (pf.ITML, every_pair(x, y)) if listed else (pf.ITML_Supervised, (x, y))
-    tol = 1e-7 if method == "newton" else 1e-4
-    model = kind(100.0, method=method, tol=tol, workspace=tmp_path / "fit.pf", max_iter=2)
+    gamma, tol = (100.0, 1e-7) if method == "newton" else (10.0, 1e-4)
+    model = kind(gamma, method=method, tol=tol, workspace=tmp_path / "fit.pf", max_iter=2)
     assert model.fit(*given_pairs).status_ == "iteration_limit"
     assert pf.verify(tmp_path / "fit.pf")["lower_bound"] <= model.lower_bound_
     while model.status_ != "converged":
         model.fit(*given_pairs)
-    whole = kind(100.0, method=method, tol=tol).fit(*given_pairs)
+    whole = kind(gamma, method=method, tol=tol).fit(*given_pairs)
     assert np.array_equal(model.components_, whole.components_) and model.n_iter_ == whole.n_iter_
     assert (model.objective_, model.lower_bound_) == (whole.objective_, whole.lower_bound_)
     assert model.n_passes_ == whole.n_passes_
