@@ -320,7 +320,7 @@ class ITML_Supervised(_Mahalanobis):
         check_classification_targets(y)
         self.classes_, classes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise InputError(f"y has one class only ({self.classes_[0]!r}); at least two are needed")
+            raise InputError(f"y has one class only ({self.classes_[0]}); at least two are needed")
         gamma, count = read_gamma(self.gamma), self.n_constraints
         if count is None:
             self._learn(all_pairs_task(x, classes, gamma, self.prior, self.standardize, bounds))

@@ -131,12 +131,12 @@ def test_methods_and_forms_of_input_agree(rng):
 @pytest.mark.parametrize("listed", [False, True])
 def test_pairs_drawn_at_random_lead_to_the_same_metric(rng, tmp_path, listed):
     """As in the paper: most steps see a few pairs only; and a fit with a workspace goes on to the same bits."""
-    x, y = labelled(rng, 30)
+    x, y = labelled(rng, 20)
     kind, given_pairs = (pf.ITML, every_pair(x, y)) if listed else (pf.ITML_Supervised, (x, y))
     best = kind(tol=1e-9).fit(*given_pairs)
-    options = {"method": "project_and_forget", "n_sampled": 20, "random_state": 3, "tol": 1e-5}
+    options = {"method": "project_and_forget", "n_sampled": 20, "random_state": 3, "tol": 1e-4}
     model = kind(**options, max_iter=5000).fit(*given_pairs)
-    assert model.status_ == "converged" and model.objective_ == pytest.approx(best.objective_, rel=2e-5)
+    assert model.status_ == "converged" and model.objective_ == pytest.approx(best.objective_, rel=2e-4)
     assert 0.05 * model.n_iter_ < model.n_passes_ < 0.2 * model.n_iter_ + 1
     assert max(record["added"] for record in model.history_) <= 40
     path = tmp_path / "fit.pf"
