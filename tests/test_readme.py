@@ -31,6 +31,8 @@ def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch, rng, cap
     np.save("labels.npy", rows[:, 0] > 0)
     columns = {"f1": rows[:, 0], "f2": rows[:, 1], "spam": rows[:, 2] > 0}
     pyarrow.parquet.write_table(pyarrow.table(columns), "table.parquet")
+    for name, values in (("X", rows), ("Y", rows + 0.1), ("a", np.full(60, 1 / 60)), ("b", np.full(60, 1 / 60))):
+        np.save(f"{name}.npy", values)
     commands = re.findall(r"^(ooc-pf [^#\n]*)", README, re.MULTILINE)
     assert len(commands) > 8
     for command in commands:

@@ -30,6 +30,7 @@ from .costs import Support
 from .crew import Crew
 from .inputs import Task
 from .interior import solve_interior
+from .islands import find_lonely, shift_islands
 from .levels import Level
 from .marginals import meet_marginals
 from .nodes import minimum_degree, prepare
@@ -119,7 +120,7 @@ class ExactPlan:
 
 @dataclass
 class ExactPoint:
-    """Potentials, what a look at them saw, the best bound with its potentials, and the plan of an interior point."""
+    """Potentials, what a look at them saw, the best bound with its potentials, and the best plan."""
 
     z: np.ndarray
     lower: float
@@ -243,7 +244,7 @@ class ExactSchedule:
         if look.value > point.lower:
             point.lower, point.best = look.value, point.z
         plans = [self._plan_of(point, look), *([point.plan] if point.plan else [])]
-        best = min(plans, key=self._value)
+        best = point.plan = min(plans, key=self._value)
         point.lower = min(point.lower, self._value(best))  # rounding alone can put it above
         return self._certificate(best, point.lower), best
 
@@ -289,28 +290,28 @@ class ExactSchedule:
         return meet_marginals(self.task, left, right, store.p[used], store.cost[used], route=True)
 
     def _wake(self, point: ExactPoint, plan: ExactPlan) -> Look:
-        """Give nodes without a pair, which no Newton step can move far, the best potentials there are for them alone.
+        """Move what no Newton step can move far: nodes without a pair, and where steps are slow, islands.
 
-        Rows first, then columns: each is an exact step of coordinate ascent, so the dual does not fall.
+        Nodes get the best potentials there are for them alone, rows first, then columns. Each is an exact step of
+        coordinate ascent, so the dual does not fall.
         """
         level, look = self.levels[plan.level], point.look
         assert look is not None
         for side, masses in enumerate((level.a, level.b)):
-            lonely = self._lonely(look, side, masses, plan.reg * masses > settings.ROUNDING * np.abs(point.z).max())
-            if len(lonely):
-                n, point.z = len(level.a), point.z.copy()
-                own, others = (point.z[:n], point.z[n:]) if side == 0 else (point.z[n:], point.z[:n])
-                own[lonely] = level.costs.balance_lines(side, lonely, others, plan.reg * masses[lonely])
-                look = point.look = Look.at(level, point.z, plan.reg, self.crew)
+            lonely = find_lonely(look.support, side, masses, look.missing, len(point.z))
+            n, z = len(level.a), point.z.copy()
+            own, others = (z[:n], z[n:]) if side == 0 else (z[n:], z[:n])
+            own[lonely] = level.costs.balance_lines(side, lonely, others, plan.reg * masses[lonely])
+            if not np.array_equal(z, point.z):  # what is too little to be seen beside the potentials stays without
+                point.z, look = z, Look.at(level, z, plan.reg, self.crew)
+                point.look = look
+        if plan.turns >= settings.SLOW:
+            z = shift_islands(level, point.z, plan.reg, look.support, look.gradient, self.crew)
+            seen = None if z is None else Look.at(level, z, plan.reg, self.crew)
+            if z is not None and seen is not None and seen.value > look.value:
+                point.z, look = z, seen
+                point.look = seen
         return look
-
-    def _lonely(self, look: Look, side: int, masses: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Nodes of a side without pairs, those that matter and no more than there is time for."""
-        ends = look.support.right if side else look.support.left
-        matters = masses > settings.LONELY * look.missing / len(look.gradient)
-        found = np.flatnonzero(counts & matters & (np.bincount(ends, minlength=len(masses)) == 0))
-        most = max(1, settings.WAKE // (len(look.gradient) - len(masses)))
-        return np.sort(found[np.argsort(-masses[found], kind="stable")[:most]])
 
     def _newton_step(self, look: Look, plan: ExactPlan) -> tuple[np.ndarray, int]:
         """By conjugate gradients, or a factor where they take too long; and how many steps they took."""

@@ -46,6 +46,9 @@ DUST = 1e-14  # of a row's or column's mass: what is missing of it and less is r
 CLOSE = 1e-3  # marginal error below which what is missing is routed along the plan's own pairs
 LONELY = 1e-3  # of the marginal error, a node: a node without pairs that has less mass may stay without
 WAKE = 1 << 26  # costs looked at in an iteration for the sake of nodes without pairs
+SLOW = 2  # Newton steps that do not halve the marginal error; then islands of the support are looked for
+ISLAND = 0.05  # of the marginal error: what an island lacks and less is left to Newton steps
+ISLANDS = 4  # that are shifted in an iteration, at most
 TURNS = 15  # Newton steps that do not halve the marginal error; then it is given up
 ROUNDS = 50  # of searches and interior-point solves, at most
 

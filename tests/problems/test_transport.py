@@ -109,7 +109,7 @@ def test_exact_marginals_from_coarse_problems(rng):
     assert max(record["found"] for record in result.history) < 100 * n < n * n
 
 
-@pytest.mark.parametrize("n, reg", [(101, 1e3), (501, 1e3), (501, 100.0), (501, 0.1), (1001, 10.0)])
+@pytest.mark.parametrize("n, reg", [(101, 1e3), (501, 1e3), (501, 100.0), (501, 0.1), (501, 1e-5), (1001, 10.0)])
 def test_masses_down_to_1e_27(n, reg):
     """Tails of a density: nodes without a pair, and masses below the rounding of the potentials."""
     a, b, x = normal_masses(n)
@@ -117,7 +117,7 @@ def test_masses_down_to_1e_27(n, reg):
     cost = (x[:, None] - x) ** 2
     for form in ((x, x), cost) if n < 200 else ((x, x),):
         result = pf.quadratic_transport(a, b, form, marginals="exact", reg=reg)
-        assert result.converged and result.n_iter < 100
+        assert result.converged and result.n_iter < 150
         check_exact(result, a, b, cost, reg)
 
 
