@@ -4,6 +4,8 @@ import json
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -176,3 +178,17 @@ def test_benchmarks_are_saved_with_their_circumstances(tmp_path, monkeypatch, ca
     assert "| convert | `convert.py --rows 1000 --json` |" in capsys.readouterr().out
     commands = {**script["QUICK"], **script["FULL"]}.values()
     assert all((HERE / "tools/bench" / command.split()[0]).exists() for command in commands)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table", ["transport --sizes 501 --as-paper 501", "colours --sizes 512"])
+def test_the_paper_s_tables_are_rebuilt_with_its_figures_beside(table):
+    script = HERE / "tools/bench/paper.py"
+    done = subprocess.run([sys.executable, script, *table.split()], capture_output=True, text=True, cwd=HERE)
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith(f"| {table.split()[2]} |")]
+    if table.startswith("transport"):
+        assert [line.split(" | ")[2] for line in rows] == ["3.841607714"] * 2
+        assert all(line.endswith("| 3.8416077 | 1.7e-09 | 12 |") for line in rows)
+    else:
+        assert len(rows) == 1 and rows[0].endswith("| 8e-11 | 9.8e-11 | 611 | 6 |")
