@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class Entry(NamedTuple):
     """Where a built-in problem is found, as "module:name"; ``solve`` is None if no workspace can be handed to it.
 
-    ``files`` is a module with ``knows_input(workspace)`` and ``resume_files(workspace, options, **limits)``, of a
-    problem whose input may be files that the workspace names.
+    ``files`` is a module of a problem whose input a workspace may hold, or name the files of, with
+    ``knows_input(workspace)``, ``resume_files(workspace, options, **limits)`` and, where they make sense,
+    ``why_not(workspace)``, what to do if it does not, and ``dress(workspace, result)``, for `open_workspace`.
     """
 
     family: str
@@ -34,8 +35,8 @@ FAMILIES: dict[str, Entry] = {
     "rows": Entry("ooc_pf.general.family:ROWS"),
     "sets": Entry("ooc_pf.general.family:SETS"),
     "svm": Entry("ooc_pf.svm.family:SVM", files="ooc_pf.problems.svm_files"),
-    "itml": Entry("ooc_pf.itml.family:ITML"),
-    "transport": Entry("ooc_pf.transport.family:TRANSPORT"),
+    "itml": Entry("ooc_pf.itml.family:ITML", files="ooc_pf.itml.solve"),
+    "transport": Entry("ooc_pf.transport.family:TRANSPORT", files="ooc_pf.transport.solve"),
 }
 LIMITS = ("memory", "workers", "max_iter", "max_time", "callback", "progress", "client")
 
@@ -176,13 +177,15 @@ def _from_files(family: "Family") -> Any:
 def _resumable(workspace: "Workspace") -> "Family":
     family = family_of(workspace)
     files = _from_files(family)
-    if not (family.resumable or (files is not None and files.knows_input(workspace))):
-        raise WorkspaceError(
-            f"{workspace.name} holds a run whose objective and constraints are Python objects; to go on with it "
-            "call project_and_forget, project_onto_sets, LinearSVM.fit, ITML.fit or quadratic_transport again, with "
-            "workspace= and the same arguments"
-        )
-    return family
+    if family.resumable or (files is not None and files.knows_input(workspace)):
+        return family
+    if hasattr(files, "why_not"):
+        why = files.why_not(workspace)
+        raise WorkspaceError(f"{workspace.name} cannot go on alone: {why}, with workspace= and the same arguments")
+    raise WorkspaceError(
+        f"{workspace.name} holds a run whose objective and constraints are Python objects; to go on with it call "
+        "project_and_forget, project_onto_sets or LinearSVM.fit again, with workspace= and the same arguments"
+    )
 
 
 def open_workspace(workspace: str | Path) -> "Result":
@@ -198,7 +201,12 @@ def open_workspace(workspace: str | Path) -> "Result":
     """
     from .engine.place import open_result
 
-    return _steadily(workspace, lambda place: open_result(family_of(place), place))
+    def look(place: "Workspace") -> "Result":
+        family = family_of(place)
+        result, files = open_result(family, place), _from_files(family)
+        return files.dress(place, result) if hasattr(files, "dress") and files.knows_input(place) else result
+
+    return _steadily(workspace, look)
 
 
 def verify(

@@ -3,6 +3,8 @@
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,8 @@ def test_the_commands_of_the_readme_run_in_order(tmp_path, monkeypatch, rng, cap
     np.save("labels.npy", rows[:, 0] > 0)
     columns = {"f1": rows[:, 0], "f2": rows[:, 1], "spam": rows[:, 2] > 0}
     pyarrow.parquet.write_table(pyarrow.table(columns), "table.parquet")
+    for name, values in (("X", rows), ("Y", rows + 0.1), ("a", np.full(60, 1 / 60)), ("b", np.full(60, 1 / 60))):
+        np.save(f"{name}.npy", values)
     commands = re.findall(r"^(ooc-pf [^#\n]*)", README, re.MULTILINE)
     assert len(commands) > 8
     for command in commands:
@@ -153,3 +157,17 @@ def test_the_picture_is_of_the_history_that_is_kept(tmp_path):
     drawn = script["draw"](history, "Slashdot: 82,140 people, 498,532 friends and foes")
     assert drawn == (HERE / "tools/bench/slashdot.svg").read_text()
     assert history[-1]["cost"] / history[-1]["bound_of_clusterings"] <= 1.0015
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table", ["transport --sizes 501 --as-paper 501", "colours --sizes 512"])
+def test_the_paper_s_tables_are_rebuilt_with_its_figures_beside(table):
+    script = HERE / "tools/bench/paper_applications.py"
+    done = subprocess.run([sys.executable, script, *table.split()], capture_output=True, text=True, cwd=HERE)
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith(f"| {table.split()[2]} |")]
+    if table.startswith("transport"):
+        assert [line.split(" | ")[2] for line in rows] == ["3.841607714"] * 2
+        assert all(line.endswith("| 3.8416077 | 1.7e-09 | 12 |") for line in rows)
+    else:
+        assert len(rows) == 1 and rows[0].endswith("| 8e-11 | 9.8e-11 | 611 | 6 |")

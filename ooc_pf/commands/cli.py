@@ -275,7 +275,7 @@ def _finish(args: Args, solve: Callable[[], "Result"]) -> int:
     with interrupts_return():
         result = solve()
     _say(args, result.summary(), explain_with_next_step(result))
-    return EXIT[result.status]
+    return EXIT.get(result.status, FAILED)
 
 
 def _status(args: Args) -> int:
@@ -341,16 +341,17 @@ def _export(args: Args) -> int:
 def _transport(args: Args) -> int:
     from ..engine.run import interrupts_return
     from .formats import format_of
-    from .transport import solve_files, write_plan
+    from .handed import write_plan
+    from .transport import solve_files
 
     _quieten(args)
-    format_of(Path(args.target), None)  # refused before the work, not after it
+    kind = format_of(Path(args.target), None)  # refused before the work, not after it
     names = ("metric", "gamma", "reg", "tol", "workspace", "restart", "max_iter", "max_time", "memory", "workers")
     options = {name: getattr(args, name) for name in names}
     options |= {"marginals": "exact" if args.gamma is None else "soft", "progress": not args.quiet}
     with interrupts_return():
         result = solve_files(args.a, args.b, args.points, args.cost, **options)
-    write_plan(result, args.target)
+    write_plan(result.plan, args.target, kind)
     _say(args, {**result.summary(), "file": args.target}, f"{result!r}\nwrote {result.plan.nnz} pairs to {args.target}")
     return EXIT.get(result.status, FAILED)
 

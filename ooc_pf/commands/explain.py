@@ -52,8 +52,8 @@ def claims(result: Result) -> list[Claim]:
     # A point of general rows or sets is not repaired.
     repaired = result.keyed is None
     point = "an answer that satisfies every constraint" if repaired else "the last point, feasible up to the violation"
-    if result.problem == "svm":
-        return _svm_claims(result)
+    if result.problem in OWN:
+        return OWN[result.problem](result)
     told = [
         Claim("objective", f"{result.objective:.10g}", f"of {point}"),
         Claim("lower bound", f"{result.lower_bound:.10g}", "proven: no answer can do better"),
@@ -75,6 +75,30 @@ def _svm_claims(result: Result) -> list[Claim]:
     ]
 
 
+def _transport_claims(result: Result) -> list[Claim]:
+    errors = getattr(result, "row_error", None), getattr(result, "column_error", None)
+    told = [
+        Claim("objective", f"{result.objective:.10g}", "of the plan"),
+        Claim("lower bound", f"{result.lower_bound:.10g}", "proven: no plan can do better"),
+        Claim("gap", *_gap(result)),
+    ]
+    if None in errors:
+        return told
+    missing = f"{errors[0]:.2e}, {errors[1]:.2e}"
+    return [*told, Claim("marginal errors", missing, "parts of the mass that the plan does not have where it should")]
+
+
+def _itml_claims(result: Result) -> list[Claim]:
+    return [
+        Claim("objective", f"{result.objective:.10g}", "of the metric"),
+        Claim("lower bound", f"{result.lower_bound:.10g}", "proven: no metric can do better"),
+        Claim("gap", *_gap(result)),
+    ]
+
+
+OWN = {"svm": _svm_claims, "transport": _transport_claims, "itml": _itml_claims}
+
+
 def _gap(result: Result) -> tuple[str, str]:
     """The gap, and what it says about the answer."""
     if result.gap == 0.0:
@@ -83,7 +107,7 @@ def _gap(result: Result) -> tuple[str, str]:
         return "none yet", "the lower bound is zero, so nothing is known about the best"
     if result.gap > FAR:
         return f"{result.gap:.2e}", "the lower bound is still far from the answer"
-    if result.keyed is not None and result.problem != "svm":
+    if result.keyed is not None and result.problem not in OWN:
         return f"{result.gap:.2e}", "from the bound to the objective, relatively"
     return f"{result.gap:.2e}", f"so the answer is within {100 * result.gap:.2g} % of the best"
 

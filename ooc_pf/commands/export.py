@@ -19,6 +19,7 @@ from ..storage.files import local_path, replacing
 from ..storage.memory import MIB, parse_memory, refuse_below
 from ..storage.workspace import Workspace, read_steadily
 from .formats import format_of
+from .handed import KINDS, write_handed
 from .weights import read_weights, write_weights
 
 # Cost only: rows and bytes of text written at once without a budget, and the fewest rows within one.
@@ -74,7 +75,9 @@ def export(
         By default that of the file's ending.
     clusters : bool
         Write ``node, cluster`` of every node; otherwise ``u, v, value, x`` of every edge. Of a support vector machine
-        it is ``class, feature, weight``, or arrays ``coef``, ``intercept``, ``classes`` and ``features`` in npz.
+        it is ``class, feature, weight``, or arrays ``coef``, ``intercept``, ``classes`` and ``features`` in npz. Of
+        transport it is ``row, column, mass`` of the plan, in npz a scipy.sparse array; of metric learning ``row,
+        column, value`` of the components, in npz an array ``components``.
     memory : int or str, optional
         A budget. All labels must fit; rows are written in parts that do, except to npz.
     require_converged : bool
@@ -106,8 +109,9 @@ def write_answer(
         raise InputError(f"{target.parent} is not a directory; make it first")
 
     def write(place: Workspace) -> Exported:
-        of_svm = place.manifest["graph"]["kind"] == "svm"
-        if not (of_svm or place.edges.exists()):
+        kind = place.manifest["graph"]["kind"]
+        of_svm, handed = kind == "svm", kind in KINDS
+        if not (of_svm or handed or place.edges.exists()):
             raise WorkspaceError(f"{place.name} holds no graph to export; its answer is pf.open({str(place.name)!r}).x")
         outcome, unfinished = place.outcome, _unfinished(place)
         if unfinished and require_converged:
@@ -117,6 +121,8 @@ def write_answer(
         if of_svm:
             count = write_weights(read_weights(place), target, format, unfinished)
             return Exported(count, "weights", place.manifest["status"], unfinished)
+        if handed:
+            return Exported(*write_handed(place, target, format), place.manifest["status"], unfinished)
         answer = _Answer(place, clusters, memory, format)
         with replacing(target, ".partial") as file:
             rows = _write(file, answer, format, unfinished)

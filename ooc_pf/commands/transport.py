@@ -1,18 +1,12 @@
 """Transport between masses in files."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
-from scipy import sparse
 
 from ..engine.result import Result
 from ..problems.transport import quadratic_transport
 from ..storage.numbers import open_numbers
-from .formats import format_of
 
 
 def read_numbers(path: str) -> Any:
@@ -33,15 +27,3 @@ def solve_files(a: str, b: str, points: list[str] | None, cost: str | None, **op
     """`quadratic_transport` of what is in files."""
     given = read_numbers(cost) if cost is not None else tuple(np.asarray(read_numbers(path)) for path in points or ())
     return quadratic_transport(read_masses(a), read_masses(b), given, **options)
-
-
-def write_plan(result: Result, target: str) -> None:
-    """The plan as columns row, column and mass, or as a scipy.sparse matrix."""
-    kind = format_of(Path(target), None)
-    if kind == "npz":
-        sparse.save_npz(target, result.plan)
-        return
-    plan = result.plan.tocoo()
-    table = pa.table({"row": plan.row, "column": plan.col, "mass": plan.data})
-    write = pa.csv.write_csv if kind == "csv" else pa.parquet.write_table
-    write(table, target)

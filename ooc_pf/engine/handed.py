@@ -1,6 +1,7 @@
-"""What families have in common whose problem is handed over as Python objects, which no workspace holds.
+"""What families have in common whose problem is handed over as Python objects.
 
-A workspace of such a family has everything else, so a run goes on when it is called again with the same objects.
+A workspace of such a family has everything else, so a run goes on when it is called again with the same objects. Where
+they are arrays it may hold them, too.
 """
 
 from collections.abc import Iterator
@@ -26,6 +27,10 @@ class HandedData:
         return flat(point)
 
     def notes(self) -> dict[str, Any]:
+        return {}
+
+    def hold(self, directory: Path) -> dict[str, Any]:
+        """Write the input into a workspace that is being made, if it can be held; returns what the manifest says."""
         return {}
 
 
@@ -87,7 +92,7 @@ class HandedFamily:
 
     def create(self, path: Any, data: Any) -> None:
         with building(path) as directory:
-            source = {"file": None, "digest": data.fingerprint}
+            source = {"file": None, "digest": data.fingerprint, **data.hold(directory)}
             create_manifest(directory, kind=self.kind, nodes=0, edges=data.size.edges, source=source)
 
     def open(self, workspace: Workspace, given: Given, options: Options, pool: Pool) -> Any:

@@ -1,7 +1,6 @@
 """Metric learning: how a run is built, stored, loaded and verified.
 
-Points and pairs are the caller's. A workspace holds everything else, so a run goes on when it is called again with the
-same ones.
+A workspace holds points and pairs, too, see `data`, unless there are too many.
 """
 
 from dataclasses import dataclass, field
@@ -10,18 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.check import agree, check_certificate, claimed_now
-from ..engine.check import require as demand
-from ..engine.family import Options, Session, Size
-from ..engine.handed import HandedData, HandedFamily
-from ..storage.arrays import digest, read_array
+from ..engine.family import Options, Session
+from ..engine.handed import HandedFamily
 from ..storage.memory import Budget
 from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, check_vector, read_vector
 from ..storage.workspace import Workspace
-from .inputs import Task
-from .newton import log_determinant
-from .pairs import AllPairs, Crew
+from .check import verify_itml
+from .data import ItmlData
+from .pairs import Crew
 from .schedule import PairPlan, PairPoint, PairSchedule, PairStore
 from .steps import NEWTON, SAMPLE, NoPairs, StepPlan, StepPoint, StepSchedule
 
@@ -31,29 +27,6 @@ METHODS = ("newton", "project_and_forget")
 def row_bytes(d: int) -> int:
     """Bytes of a remembered pair."""
     return 16 * d + 64
-
-
-@dataclass(frozen=True)
-class ItmlData(HandedData):
-    """A task, and how it is solved."""
-
-    task: Task
-    method: str
-
-    @property
-    def size(self) -> Size:
-        return Size(0, self.task.source.dimension**2)
-
-    @property
-    def fingerprint(self) -> str:
-        """Of points and classes; of listed pairs their labels, and the differences of a few."""
-        source = self.task.source
-        shared = np.array(source.terms), self.task.root
-        if isinstance(source, AllPairs):
-            return digest(*shared, source.points, source.classes, source.groups)
-        places = np.linspace(0, max(source.size - 4, 0), 16).astype(int)
-        some = [source.read(int(at), min(int(at) + 4, source.size)) for at in places]
-        return digest(*shared, source.sign, np.concatenate(some))
 
 
 @dataclass(frozen=True)
@@ -70,6 +43,11 @@ class ItmlFamily(HandedFamily):
         options = workspace.manifest["problem"]["options"]
         check_fields(options, {"tol": float, "method": str}, workspace.record, "problem.options.")
         require(options["method"] in METHODS, workspace.record, f"problem.options.method is {options['method']!r}")
+        if "drawn" in options:
+            check_fields(options, {"drawn": int, "seed": int}, workspace.record, "problem.options.")
+            require(
+                options["drawn"] > 0 and options["seed"] >= 0, workspace.record, "problem.options.drawn is no count"
+            )
 
     # -- a run --------------------------------------------------------------------------------------------------------
 
@@ -102,50 +80,15 @@ class ItmlFamily(HandedFamily):
 
     def problem(self, program: ItmlData, options: Options, session: Session) -> Any:
         crew = Crew(session.threads if session.workers > 1 else None, session.monitor.stop)
-        kind = StepSchedule if program.method == NEWTON else PairSchedule
-        return kind(program.task.source, crew, session.monitor)
+        if program.method == NEWTON:
+            return StepSchedule(program.task.source, crew, session.monitor)
+        draws = options.get("drawn"), options.get("seed", 0)
+        return PairSchedule(program.task.source, crew, session.monitor, *draws)
 
     # -- the answer ---------------------------------------------------------------------------------------------------
 
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
-        """Check every array and that the claims agree with each other; the pairs themselves are not here."""
-        manifest, d = workspace.manifest, round(workspace.manifest["graph"]["edges"] ** 0.5)
-        steps = manifest["problem"]["options"]["method"] == NEWTON
-        if steps:
-            now = StepPoint.read(workspace.generation, d).now
-            if now is not None:
-                best = now.bound
-                found = log_of(workspace, best.matrix) - log_determinant(now.place.root) - best.conjugate
-                agree(workspace, best.value if best.value == 0.0 else found, best.value, "lower bound", size=float(d))
-                bound = min(best.value, now.place.value)
-                agree(workspace, bound, manifest["lower_bound"], "lower bound", size=float(d))
-        else:
-            store = PairStore(d)
-            store.read(workspace.generation / "rows")
-            demand(workspace, len(store) == manifest["n_active"], "the pairs are not as many as the manifest says")
-            matrix = PairPoint.read(workspace.generation, d).matrix
-            near = np.allclose(matrix @ store.inverse(), np.eye(d), atol=1e-6)
-            demand(workspace, near, "the stored matrix does not follow from the multipliers")
-        if workspace.feasible:
-            x = read_array(workspace.feasible, "x", dtype=np.float64)
-            root = x.reshape(d, d) if len(x) == d * d else np.zeros((1, 1))
-            held = np.isfinite(root).all() and (np.diag(root) > 0.0).all() and (np.triu(root, 1) == 0.0).all()
-            demand(workspace, bool(held), "the stored x is not the root of a matrix")
-            least = float(np.sum(root * root)) - log_determinant(root) - d if held else 0.0
-            above = manifest["objective"] >= max(least, manifest["lower_bound"]) * (1.0 - 1e-9)
-            demand(workspace, above, "the objective is below what it cannot be below")
-        claimed = claimed_now(manifest) or {"worth": float(d)}
-        check_certificate(workspace, violation=None, scale=1.0, worth=claimed["worth"])
-        return {"rows": manifest["n_active"], "lower_bound": manifest["lower_bound"]}
-
-
-def log_of(workspace: Workspace, matrix: np.ndarray) -> float:
-    """The logarithm of the determinant of a stored matrix, which must be positive definite."""
-    try:
-        return log_determinant(np.linalg.cholesky(matrix))
-    except np.linalg.LinAlgError:
-        demand(workspace, False, "the stored bound is not positive definite")
-        raise
+        return verify_itml(workspace)
 
 
 ITML = ItmlFamily()

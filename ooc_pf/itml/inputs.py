@@ -255,5 +255,5 @@ def read_signs(y: Any, n: int) -> np.ndarray:
     wrong = ~np.isin(found, (-1, 1))
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise InputError(f"y must be +1 (similar) or -1 (dissimilar); y[{at}] is {found[at]!r}")
+        raise InputError(f"y must be +1 (similar) or -1 (dissimilar); y[{at}] is {found[at]}")
     return found.astype(np.int8)

@@ -71,6 +71,10 @@ class Source(Protocol):
         """All pairs with their numbers, a part at a time, without those of equal points."""
         ...
 
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, Pairs]:
+        """So many similar and so many dissimilar pairs, drawn at random, each once, with their numbers."""
+        ...
+
 
 @dataclass(frozen=True)
 class Crew:
@@ -176,6 +180,13 @@ class AllPairs:
             sign = np.where(self.classes[others] == self.classes[i], 1, -1).astype(np.int8)
             yield i * n + others, Pairs(self.points[i] - self.points[others], sign)
 
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, Pairs]:
+        n, (a, b) = len(self.points), draw_pairs(self.classes, count, rng)
+        key = np.unique((np.minimum(a, b) * n + np.maximum(a, b))[self.groups[a] != self.groups[b]])
+        a, b = key // n, key % n
+        sign = np.where(self.classes[a] == self.classes[b], 1, -1).astype(np.int8)
+        return key, Pairs(self.points[a] - self.points[b], sign)
+
 
 @dataclass(frozen=True)
 class ListedPairs:
@@ -244,6 +255,13 @@ class ListedPairs:
             difference, sign = self._part(first)
             there = np.flatnonzero(sign)
             yield first + there, Pairs(difference[there], sign[there])
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[np.ndarray, Pairs]:
+        kinds = [there for kind in (1, -1) if len(there := np.flatnonzero(self.sign == kind))]
+        key = np.unique(np.concatenate([rng.choice(there, count) for there in kinds]))
+        with self.lock:
+            differences = [self.read(int(at), int(at) + 1) for at in key]
+        return key, Pairs(np.concatenate(differences), self.sign[key])
 
 
 def squared_norms(rows: np.ndarray) -> np.ndarray:

@@ -1,10 +1,11 @@
 """Project and Forget for metric learning: projections in the LogDet divergence onto remembered pairs.
 
 The point is the matrix A = (I + sum sign dual vv')^-1. A projection is a rank-one update; the slack of a pair follows
-from its multiplier. A look at all pairs brings those that are violated and not yet remembered, and certifies.
+from its multiplier. A look at all pairs brings those that are violated and not yet remembered, and certifies. Or pairs
+drawn at random stand for all, as in the paper, and all are looked at now and then.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -127,18 +128,38 @@ PairState = State[PairPoint, PairStore, PairPlan]
 
 @dataclass
 class PairSchedule:
-    """The steps of Algorithm 1 for pairs."""
+    """The steps of Algorithm 1 for pairs.
+
+    ``drawn`` is how many similar and how many dissimilar pairs stand for all at a step, None: all are looked at.
+    """
 
     source: Source
     crew: Crew
     monitor: Monitor
+    drawn: int | None = None
+    seed: int = 0
 
     def find(self, state: PairState) -> Pass:
+        if self.drawn is not None and state.iteration % settings.LOOK_EVERY != settings.LOOK_EVERY - 1:
+            return self._draw(state, self.drawn)
         with self.monitor.timed("oracle"):
             place = self._look(state, self.crew)
-            rows, worst = self._violated(state, place.root)
+            rows, worst = self._violated(state, place.root, self._candidates(state))
         shown = Vector.of(place.root.ravel().copy())
         return Pass(len(rows[0]), worst, rows, self.source.size, self._certificate(state, place), shown)  # type: ignore[arg-type]
+
+    def _candidates(self, state: PairState) -> Iterable[tuple[np.ndarray, Pairs]]:
+        """The pairs of this iteration, the same ones whenever it is run."""
+        if self.drawn is None:
+            return self.source.blocks()
+        return [self.source.draw(self.drawn, np.random.default_rng((self.seed, state.iteration)))]
+
+    def _draw(self, state: PairState, count: int) -> Pass:
+        """The violated ones of pairs drawn at random, which prove nothing."""
+        with self.monitor.timed("oracle"):
+            root = np.linalg.cholesky(0.5 * (state.point.matrix + state.point.matrix.T))
+            rows, worst = self._violated(state, root, self._candidates(state))
+        return Pass(len(rows[0]), worst, rows, 2 * count)  # type: ignore[arg-type]
 
     def _look(self, state: PairState, crew: Crew) -> Place:
         point = state.point
@@ -153,11 +174,13 @@ class PairSchedule:
         worth = float(len(place.root))
         return Certificate(place.value, min(state.point.best, place.value), 0.0, worth=worth)
 
-    def _violated(self, state: PairState, root: np.ndarray) -> tuple[tuple[np.ndarray, Pairs], float]:
+    def _violated(
+        self, state: PairState, root: np.ndarray, candidates: Iterable[tuple[np.ndarray, Pairs]]
+    ) -> tuple[tuple[np.ndarray, Pairs], float]:
         """Pairs beyond their bounds that are not remembered."""
         upper, lower, *_ = self.source.terms
         keys, parts, worst = [np.empty(0, np.int64)], [Pairs(np.empty((0, len(root))), np.empty(0, np.int8))], 0.0
-        for key, (difference, sign) in self.source.blocks():
+        for key, (difference, sign) in candidates:
             p = squared_norms(difference @ root)
             excess = np.where(sign > 0, p / upper - 1.0, 1.0 - p / lower)
             excess[(p <= 0.0) | np.isin(key, state.rows.key, kind="sort")] = 0.0

@@ -22,7 +22,10 @@ HALVINGS = 60  # of the interval in which the best mixture of multipliers lies
 LEAST_VALUE = 1e-12  # for each dimension: a lower bound below it counts as this, when gaps are relative to it
 
 SWEEPS = 20  # over the remembered pairs, after each look at all of them
+LOOK_EVERY = 10  # steps; where pairs are drawn at random, all of them are looked at so often
 
 BOUND_POINTS = 20_000  # ends of listed pairs whose distances give the default bounds
 CONSTANT = 1e-24  # a column varies by no more than this part of its squares: constant, up to rounding
 SINGULAR = 1e-12  # eigenvalues of a correlation matrix below this part of the largest count as zero
+
+HELD = 1 << 30  # bytes of points or differences that a workspace holds

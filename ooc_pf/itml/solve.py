@@ -3,19 +3,22 @@
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.family import Given
+from ..engine.family import Given, Options
 from ..engine.limits import Limits
 from ..engine.parallel import count_workers
-from ..engine.result import Result
+from ..engine.result import Held, Result
 from ..engine.run import solve
 from ..errors import InputError
 from ..storage.memory import Budget, parse_memory, refuse_below
+from ..storage.records import require
+from ..storage.workspace import Workspace
 from . import settings
-from .family import ITML, METHODS, ItmlData, row_bytes
+from .data import ItmlData, check_pairs, holds_input, read_held, why_not_held
+from .family import ITML, METHODS, row_bytes
 from .inputs import Task
 from .pairs import AllPairs
 from .steps import NEWTON
@@ -42,9 +45,16 @@ class Learnt:
     history: list[dict[str, Any]]
 
 
-def learn(task: Task, method: str, tol: float, limits: Limits) -> Learnt:
+class Draws(NamedTuple):
+    """So many similar and so many dissimilar pairs a step, and the seed they are drawn with."""
+
+    drawn: int
+    seed: int
+
+
+def learn(task: Task, method: str, tol: float, limits: Limits, draws: Draws | None = None) -> Learnt:
     """Solve a task; the answer has the same bits for any number of workers."""
-    result = solve_task(task, method, tol, limits)
+    result = solve_task(task, method, tol, limits, draws)
     d = task.source.dimension
     root, records = result.x.reshape(d, d), result.history
     steps = result.n_iter if method != NEWTON else sum(record.get("sweeps", 0) for record in records)
@@ -56,14 +66,17 @@ def learn(task: Task, method: str, tol: float, limits: Limits) -> Learnt:
     )  # fmt: skip
 
 
-def solve_task(task: Task, method: str, tol: float, limits: Limits) -> Result:
+def solve_task(task: Task, method: str, tol: float, limits: Limits, draws: Draws | None = None) -> Result:
     """Solve a task; the x of the result is the root of the matrix, with the prior as the identity."""
     limits.check()
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}, found {method!r}")
+    if draws is not None and method == NEWTON:
+        raise InputError('n_sampled= is for method="project_and_forget"; Newton steps look at all pairs')
     limits = _within_memory(task, method, limits)
+    options = {"tol": tol, "method": method, **({} if draws is None else draws._asdict())}
     with _one_thread_each():
-        return solve(ITML, Given(ItmlData(task, method)), {"tol": tol, "method": method}, limits)
+        return solve(ITML, Given(ItmlData(task, method)), options, limits)
 
 
 def _within_memory(task: Task, method: str, limits: Limits) -> Limits:
@@ -89,3 +102,35 @@ def _one_thread_each() -> Iterator[None]:
 
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+# -- workspaces -------------------------------------------------------------------------------------------------------
+
+
+def knows_input(workspace: Workspace) -> bool:
+    """Whether a workspace can be gone on with by itself."""
+    return holds_input(workspace)
+
+
+def why_not(workspace: Workspace) -> str:
+    """What to do with one that cannot."""
+    return f"{why_not_held(workspace)}; to go on call ITML.fit or ITML_Supervised.fit again"
+
+
+def resume_files(workspace: Workspace, options: Options, **limits: Any) -> Result:
+    """Go on with a fit whose pairs are in its workspace; the x of the result are the components of the metric."""
+    task = read_held(workspace)
+    require(check_pairs(workspace, task.source), workspace.name, "its pairs are not those that it was made with")
+    limits = Limits(workspace=workspace.name, **limits)
+    draws = Draws(options["drawn"], options["seed"]) if "drawn" in options else None
+    return _with_components(task, solve_task(task, options["method"], options["tol"], limits, draws))
+
+
+def dress(workspace: Workspace, result: Result) -> Result:
+    """What a workspace has found so far, with the components of the metric."""
+    return _with_components(read_held(workspace), result) if workspace.feasible else result
+
+
+def _with_components(task: Task, result: Result) -> Result:
+    components = (task.root @ np.asarray(result.x).reshape(task.root.shape)).T
+    return replace(result, made={**result.made, "components": components}, read_x=Held(components))

@@ -19,7 +19,7 @@ from ..itml.inputs import (
     read_signs,
 )
 from ..itml.pairs import draw_pairs
-from ..itml.solve import learn
+from ..itml.solve import Draws, learn
 from .scikit import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, keep_parameters
 
 with contextlib.suppress(ImportError):  # without it no estimator is made that could use them
@@ -70,6 +70,15 @@ class _Mahalanobis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """Minus the learnt distance of each of the ``pairs``: the larger, the more similar."""
         return -self.pair_distance(pairs)
 
+    def _draws(self) -> Draws | None:
+        """What `n_sampled` asks for."""
+        count = self.n_sampled
+        if count is None:
+            return None
+        if not isinstance(count, Integral) or count < 1:
+            raise InputError(f"n_sampled must be a positive whole number or None, found {count!r}")
+        return Draws(int(count), int(check_random_state(self.random_state).randint(2**31 - 1)))
+
     def _learn(self, task: Task) -> None:
         limits = Limits(
             workspace=self.workspace,
@@ -81,7 +90,7 @@ class _Mahalanobis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             callback=self.callback,
             progress=self.progress,
         )
-        learnt = learn(task, self.method, self.tol, limits)
+        learnt = learn(task, self.method, self.tol, limits, self._draws())
         self.components_ = learnt.components
         self.bounds_ = np.array([task.source.terms.upper, task.source.terms.lower])
         self.objective_, self.lower_bound_, self.gap_ = learnt.objective, learnt.lower_bound, learnt.gap
@@ -114,7 +123,11 @@ class ITML(_Mahalanobis):
         Let the identity be that of standardised features: the prior then is the diagonal of inverse variances.
         Constant columns are left as they are. It changes nothing for other priors.
     method : {"newton", "project_and_forget"}
-        Newton steps in the matrix, with one look at all pairs each; or projections onto remembered pairs.
+        Newton steps in the matrix, with one look at all pairs each; or projections onto remembered pairs, as in the
+        paper, to compare with.
+    n_sampled : int or None
+        For projections: draw so many similar and so many dissimilar pairs at random for each step, as in the paper
+        (50 times the squared number of classes), and look at all pairs at every tenth step only. None: look at all.
     preprocessor : array or callable, optional
         The points that pairs of numbers name, or a function that returns the points of given numbers.
     max_iter : int or None
@@ -122,7 +135,7 @@ class ITML(_Mahalanobis):
     tol : float
         Stop when the relative gap between objective and lower bound is at most this.
     random_state : int, RandomState or None
-        Of the pairs drawn; here there are none to draw.
+        Of the pairs drawn with ``n_sampled``. To go on from a workspace by another fit it must be a number.
     memory : int or str, optional
         Budget in bytes, or like "500MB". What is held does not grow with the number of pairs, but for their labels.
     workers : int, optional
@@ -130,8 +143,8 @@ class ITML(_Mahalanobis):
     max_time : float or str, optional
         Stop after so many seconds, or after a time like "6h".
     workspace : path, optional
-        Keep the state here, and continue from it when fitted again with the same pairs and parameters. The pairs
-        themselves are not kept.
+        Keep the state here, and continue from it when fitted again with the same pairs and parameters, or by
+        `ooc_pf.resume`, whose result has the ``components``: up to 1 GB of points or pairs are kept with it.
     restart : bool
         Discard the progress in the workspace.
     callback : callable, optional
@@ -179,6 +192,7 @@ class ITML(_Mahalanobis):
         prior: Any = "identity",
         standardize: bool = True,
         method: str = "newton",
+        n_sampled: int | None = None,
         preprocessor: Any = None,
         max_iter: int | None = 500,
         tol: float = 1e-6,
@@ -241,7 +255,7 @@ class ITML_Supervised(_Mahalanobis):
     n_constraints : int or None
         Learn from so many similar and so many dissimilar pairs, drawn at random. None: from all pairs, so that the
         answer depends on no seed.
-    gamma, prior, standardize, method, max_iter, tol : optional
+    gamma, prior, standardize, method, n_sampled, max_iter, tol : optional
         As of `ITML`.
     random_state : int, RandomState or None
         Of the pairs drawn.
@@ -272,6 +286,7 @@ class ITML_Supervised(_Mahalanobis):
         prior: Any = "identity",
         standardize: bool = True,
         method: str = "newton",
+        n_sampled: int | None = None,
         max_iter: int | None = 500,
         tol: float = 1e-6,
         random_state: Any = None,
@@ -305,7 +320,7 @@ class ITML_Supervised(_Mahalanobis):
         check_classification_targets(y)
         self.classes_, classes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise InputError(f"y has one class only ({self.classes_[0]!r}); at least two are needed")
+            raise InputError(f"y has one class only ({self.classes_[0]}); at least two are needed")
         gamma, count = read_gamma(self.gamma), self.n_constraints
         if count is None:
             self._learn(all_pairs_task(x, classes, gamma, self.prior, self.standardize, bounds))

@@ -59,9 +59,8 @@ def quadratic_transport(
     reg : float
         For exact marginals: the weight of the regulariser.
     tol : float
-        Stop when the relative gap is at most this; for exact marginals also the part of the mass that is not where it
-        should be, for soft ones the largest violation of ``f_i + h_j <= C_ij``, relative to gamma times the largest
-        mass, or to the largest potential if that is larger.
+        Stop when the relative gap is at most this; for soft marginals also the largest violation of
+        ``f_i + h_j <= C_ij``, relative to gamma times the largest mass, or to the largest potential if that is larger.
     method : {"nodes", "project_and_forget"}
         "nodes": pairs that searches bring, and equations over the rows and columns. "project_and_forget": the paper's
         projections on the general engine, for small problems, to compare with.
@@ -87,8 +86,9 @@ def quadratic_transport(
         ``plan``, a scipy.sparse array; ``potentials`` (f, h); ``objective``, the value of the plan; ``lower_bound``,
         that of the dual at the potentials, a proven bound; ``gap``; ``row_error`` and ``column_error``, the parts of
         the mass that the plan does not have where a and b want it; ``violation``. With soft marginals the potentials
-        violate no pair, and both values are proven bounds. With exact ones the plan has the marginals up to those
-        errors, and ``violation`` is their sum as a mass. Status "stalled": the error stopped falling before ``tol``.
+        violate no pair. With exact ones the plan is mended until it has the marginals up to rounding, ``violation`` is
+        what is left of those errors, as a mass, and ``reg/2 |P - P*|^2`` is at most ``objective - lower_bound``, with
+        P* the best plan. So both values are proven bounds. Status "stalled": the gap stopped falling before ``tol``.
 
     Examples
     --------

@@ -30,6 +30,8 @@ class BlockCosts:
         The least cost of each block: with the largest potentials it bounds every excess.
     most : float
         The largest cost.
+    function : bool
+        Whether the costs come from a function of the caller.
     """
 
     block: Read
@@ -37,14 +39,15 @@ class BlockCosts:
     shape: tuple[int, int]
     least: np.ndarray
     most: float
+    function: bool = False
 
     @classmethod
-    def of(cls, read: Read, sides: tuple[int, int], shape: tuple[int, int]) -> "BlockCosts":
+    def of(cls, read: Read, sides: tuple[int, int], shape: tuple[int, int], *, function: bool = False) -> "BlockCosts":
         """Read all blocks once."""
         parts = [[slice(k, min(k + side, n)) for k in range(0, n, side)] for side, n in zip(sides, shape, strict=True)]
         blocks = ((read(rows, columns) for columns in parts[1]) for rows in parts[0])
         ends = np.array([[(block.min(), block.max()) for block in line] for line in blocks])
-        return cls(read, sides, shape, ends[..., 0].copy(), float(ends[..., 1].max()))
+        return cls(read, sides, shape, ends[..., 0].copy(), float(ends[..., 1].max()), function)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -123,14 +126,26 @@ class BlockCosts:
         """
         (n, m), every = self.shape, stride
         found_f, found_h = np.empty(n), np.empty(m)
-        for part in self._slabs(n, len(h)):
+        for part in self.slabs(n, len(h)):
             found_f[part] = balance_rows(self.block(part, slice(0, m, every)), h, rows[part])
-        for part in self._slabs(m, len(f)):
+        for part in self.slabs(m, len(f)):
             block = np.ascontiguousarray(self.block(slice(0, n, every), part).T)
             found_h[part] = balance_rows(block, f, columns[part])
         return found_f, found_h
 
+    def balance_lines(self, side: int, lines: np.ndarray, others: np.ndarray, need: np.ndarray) -> np.ndarray:
+        """Potentials of some rows (``side`` 0) or columns (1) alone, given those of the other side, as in `balance`."""
+        found, whole = np.empty(len(lines)), slice(0, len(others))
+        for part in self.slabs(self.shape[side], len(others)):
+            there = slice(*np.searchsorted(lines, [part.start, part.stop]))
+            if there.stop > there.start:
+                block = self.block(part, whole) if side == 0 else self.block(whole, part).T
+                some = np.ascontiguousarray(block[lines[there] - part.start])
+                found[there] = balance_rows(some, others, need[there])
+        return found
+
     @staticmethod
-    def _slabs(lines: int, entries: int) -> list[slice]:
+    def slabs(lines: int, entries: int) -> list[slice]:
+        """Parts of so many lines, each with so many entries, that are read at a time."""
         side = max(1, settings.SLAB // max(entries, 1))
         return [slice(k, min(k + side, lines)) for k in range(0, lines, side)]

@@ -1,5 +1,6 @@
 """Costs between points: boxes let a search skip most pairs, and none are held."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -128,7 +129,7 @@ class PointCosts:
         near = np.maximum(np.maximum(low - high2, low2 - high), 0.0)
         far = np.maximum(high - low2, high2 - low)
         least, most = float(np.sum(near**2)), float(np.sum(far**2))
-        return (np.sqrt(least), np.sqrt(most)) if self.root else (least, most)
+        return (math.sqrt(least), math.sqrt(most)) if self.root else (least, most)
 
     def fingerprint(self) -> str:
         """Recognises the same points later."""
@@ -197,3 +198,8 @@ class PointCosts:
             balance_points(self.x, self.y[::stride].copy(), h, rows, self.root),
             balance_points(self.y, self.x[::stride].copy(), f, columns, self.root),
         )
+
+    def balance_lines(self, side: int, lines: np.ndarray, others: np.ndarray, need: np.ndarray) -> np.ndarray:
+        """Potentials of some rows (``side`` 0) or columns (1) alone, given those of the other side, as in `balance`."""
+        own, other = (self.x, self.y) if side == 0 else (self.y, self.x)
+        return balance_points(own[lines], other, others, need, self.root)

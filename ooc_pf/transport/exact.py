@@ -30,11 +30,19 @@ from .costs import Support
 from .crew import Crew
 from .inputs import Task
 from .interior import solve_interior
+from .islands import find_lonely, shift_islands
 from .levels import Level
+from .marginals import meet_marginals
 from .nodes import minimum_degree, prepare
 from .plan import Transport, northwest_corner, unpack
+from .store import PairStore
 
 COARSE, INTERIOR, NEWTON = "coarse", "interior", "newton"
+
+
+def value_exact(plan: Transport, reg: float) -> float:
+    """The primal objective of a plan."""
+    return plan.cost + 0.5 * reg * float(plan.mass @ plan.mass)
 
 
 def lower_lines(line: np.ndarray, excess: np.ndarray, need: np.ndarray) -> np.ndarray:
@@ -112,7 +120,7 @@ class ExactPlan:
 
 @dataclass
 class ExactPoint:
-    """Potentials, what a look at them saw, the best bound with its potentials, and the plan of an interior point."""
+    """Potentials, what a look at them saw, the best bound with its potentials, and the best plan."""
 
     z: np.ndarray
     lower: float
@@ -236,29 +244,33 @@ class ExactSchedule:
         if look.value > point.lower:
             point.lower, point.best = look.value, point.z
         plans = [self._plan_of(point, look), *([point.plan] if point.plan else [])]
-        seen = [(self._certificate(plan, point.lower), plan) for plan in plans]
-        return min(seen, key=lambda each: max(each[0].gap, each[0].violation / self.mass))
+        best = point.plan = min(plans, key=self._value)
+        point.lower = min(point.lower, self._value(best))  # rounding alone can put it above
+        return self._certificate(best, point.lower), best
+
+    def _value(self, plan: Transport) -> float:
+        return value_exact(plan, self.reg)
 
     def _certificate(self, plan: Transport, bound: float) -> Certificate:
-        square = 0.5 * self.reg * float(plan.mass @ plan.mass)
-        worth = abs(plan.cost) + square
-        return Certificate(plan.cost + square, bound, plan.missing, self.mass, feasible=False, worth=worth)
+        value = self._value(plan)
+        worth = abs(plan.cost) + (value - plan.cost)
+        return Certificate(value, bound, plan.missing, self.mass, worth=worth)
 
     def _plan_of(self, point: ExactPoint, look: Look) -> Transport:
         n, support = len(self.task.a), look.support
-        mass = support.excess / self.reg
         cost = point.z[support.left] + point.z[n + support.right] - support.excess
-        return Transport(support.left, support.right, mass, float(cost @ mass), look.gradient[:n], look.gradient[n:])
+        close = look.missing <= settings.CLOSE * self.mass
+        return meet_marginals(self.task, support.left, support.right, support.excess / self.reg, cost, route=close)
 
     def sweep(self, state: ExactState, found: Pass) -> Swept:
         """A Newton step, shortened until the dual grows as its slope promises."""
-        point, plan, look = state.point, state.plan, state.point.look
-        assert look is not None
+        point, plan = state.point, state.plan
         if plan.stage == INTERIOR:
             found = solve_interior(self.task, self.reg, point.z, state.rows.most, self.crew)
             point.z, point.look = found.z, Look.at(self.levels[0], found.z, self.reg, self.crew)
-            point.plan = Transport.of_store(self.task, found.store, 1.0)
+            point.plan = self._plan_of_store(found.store)
             return Swept(found.steps, 0, {"reg": self.reg})
+        look = self._wake(point, plan)
         step, steps = self._newton_step(look, plan)
         slope, part = float(look.gradient @ step), 1.0
         for _ in range(settings.TRIALS):
@@ -271,6 +283,35 @@ class ExactSchedule:
                 break
             part *= settings.SHORTEN
         return Swept(steps, len(look.support.left), {"part": part, "reg": plan.reg})
+
+    def _plan_of_store(self, store: PairStore) -> Transport:
+        used = store.p > 0.0
+        left, right = store.left[used], store.right[used] - len(self.task.a)
+        return meet_marginals(self.task, left, right, store.p[used], store.cost[used], route=True)
+
+    def _wake(self, point: ExactPoint, plan: ExactPlan) -> Look:
+        """Move what no Newton step can move far: nodes without a pair, and where steps are slow, islands.
+
+        Nodes get the best potentials there are for them alone, rows first, then columns. Each is an exact step of
+        coordinate ascent, so the dual does not fall.
+        """
+        level, look = self.levels[plan.level], point.look
+        assert look is not None
+        for side, masses in enumerate((level.a, level.b)):
+            lonely = find_lonely(look.support, side, masses, look.missing, len(point.z))
+            n, z = len(level.a), point.z.copy()
+            own, others = (z[:n], z[n:]) if side == 0 else (z[n:], z[:n])
+            own[lonely] = level.costs.balance_lines(side, lonely, others, plan.reg * masses[lonely])
+            if not np.array_equal(z, point.z):  # what is too little to be seen beside the potentials stays without
+                point.z, look = z, Look.at(level, z, plan.reg, self.crew)
+                point.look = look
+        if plan.turns >= settings.SLOW:
+            z = shift_islands(level, point.z, plan.reg, look.support, look.gradient, self.crew)
+            seen = None if z is None else Look.at(level, z, plan.reg, self.crew)
+            if z is not None and seen is not None and seen.value > look.value:
+                point.z, look = z, seen
+                point.look = seen
+        return look
 
     def _newton_step(self, look: Look, plan: ExactPlan) -> tuple[np.ndarray, int]:
         """By conjugate gradients, or a factor where they take too long; and how many steps they took."""

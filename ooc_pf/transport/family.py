@@ -1,57 +1,28 @@
 """Transport: how a run is built, stored, loaded and verified.
 
-Masses and costs are the caller's. A workspace holds everything else, so a run goes on when it is called again with the
-same ones.
+A workspace holds masses and costs, too, see `data`, unless they are a function of the caller.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..engine.check import check_certificate, claimed_now
-from ..engine.check import require as demand
 from ..engine.family import Given, Options, Session, Size
-from ..engine.handed import HandedData, HandedFamily
-from ..storage.arrays import digest, read_array
+from ..engine.handed import HandedFamily
 from ..storage.memory import Budget
 from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, flat, read_vector
 from ..storage.workspace import Workspace
 from . import settings
+from .check import EXACT, SOFT, verify_transport
 from .crew import Crew
+from .data import TransportData
 from .exact import ExactPlan, ExactPoint, ExactSchedule, SupportCount
-from .inputs import Task
-from .levels import Level, levels_of
 from .plan import unpack
 from .soft import SoftPlan, SoftPoint, SoftSchedule
 from .store import PairStore
-
-SOFT, EXACT = "soft", "exact"
-
-
-@dataclass(frozen=True)
-class TransportData(HandedData):
-    """A task, which marginals, and gamma or reg."""
-
-    task: Task
-    marginals: str
-    weight: float
-
-    @property
-    def size(self) -> Size:
-        return Size(0, sum(self.task.costs.shape))
-
-    @property
-    def fingerprint(self) -> str:
-        costs = np.frombuffer(self.task.costs.fingerprint().encode(), np.uint8)
-        return digest(self.task.a, self.task.b, self.task.rows, self.task.columns, costs)
-
-    @cached_property
-    def levels(self) -> list[Level]:
-        return levels_of(self.task)
 
 
 def _answer(data: TransportData, state: Any, options: Options, status: str, stop: np.ndarray) -> dict[str, Any]:
@@ -121,21 +92,7 @@ class TransportFamily(HandedFamily):
     # -- the answer ---------------------------------------------------------------------------------------------------
 
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
-        """Check every array and that the claims agree with each other; masses and costs themselves are not here."""
-        manifest, group = workspace.manifest, workspace.generation
-        soft, nodes = manifest["problem"]["options"]["marginals"] == SOFT, manifest["graph"]["edges"]
-        z = read_array(group, "z", dtype=np.float64)
-        demand(workspace, bool(np.isfinite(z).all()) and (len(z) == nodes or not soft), "the stored z is not a point")
-        rows = manifest["n_active"]
-        if soft:
-            p = read_array(group / "rows", "p", dtype=np.float64)
-            demand(workspace, bool((p >= 0.0).all()), "a stored multiplier is negative")
-            demand(workspace, len(p) == rows, "the pairs are not as many as the manifest says")
-            bounds = manifest["lower_bound"], manifest["objective"]
-            demand(workspace, None in bounds or bounds[0] <= bounds[1], "the lower bound is above the objective")
-        claimed = claimed_now(manifest) or {"scale": 1.0, "worth": 0.0}
-        check_certificate(workspace, violation=None, scale=claimed["scale"], worth=claimed["worth"])
-        return {"rows": rows, "lower_bound": manifest["lower_bound"]}
+        return verify_transport(workspace)
 
 
 def pair_bytes(marginals: str) -> int:

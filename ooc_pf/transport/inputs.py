@@ -53,7 +53,8 @@ def read_task(a: Any, b: Any, cost: Any, metric: str) -> Task:
         rows, columns = tree_order(x), tree_order(y)
         costs: Costs = PointCosts(x[rows], y[columns], metric == "euclidean")
     else:
-        costs = BlockCosts.of(read_blocks(cost, (len(a), len(b))), block_sides(cost), (len(a), len(b)))
+        shape = len(a), len(b)
+        costs = BlockCosts.of(read_blocks(cost, shape), block_sides(cost), shape, function=callable(cost))
         rows, columns = np.arange(len(a)), np.arange(len(b))
     return Task(a[rows], b[columns], costs, rows, columns)
 

@@ -88,9 +88,13 @@ def made_of(task: Task, plan: Transport, z: np.ndarray) -> dict[str, Any]:
 
 def northwest_corner(task: Task) -> Transport:
     """A plan with the right marginals: rows and columns are used up in turn."""
-    ends_a, ends_b = np.cumsum(task.a), np.cumsum(task.b)
-    ends = np.unique(np.concatenate([[0.0], ends_a, ends_b]))
-    middle, mass = 0.5 * (ends[1:] + ends[:-1]), np.diff(ends)
-    left = np.minimum(np.searchsorted(ends_a, middle), len(task.a) - 1)
-    right = np.minimum(np.searchsorted(ends_b, middle), len(task.b) - 1)
+    left, right, mass = staircase(task.a, task.b)
     return Transport.of(task, left, right, mass, task.costs.of_pairs(left, right))
+
+
+def staircase(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs, sorted and each once, and masses that use up a and b in turn, until one of them is used up."""
+    ends_a, ends_b = np.cumsum(a), np.cumsum(b)
+    ends = np.unique(np.concatenate([[0.0], ends_a, ends_b]))
+    ends = ends[ends <= min(ends_a[-1], ends_b[-1])]
+    return np.searchsorted(ends_a, ends[1:]), np.searchsorted(ends_b, ends[1:]), np.diff(ends)

@@ -15,9 +15,10 @@ from ..oracles import Oracle
 from ..oracles import Task as RowTask
 from . import settings
 from .crew import Crew
-from .exact import Look
+from .exact import Look, value_exact
 from .inputs import Task
 from .levels import Level
+from .marginals import meet_marginals
 from .plan import Transport, made_of
 from .soft import bound_soft, value_soft
 from .store import PairStore
@@ -88,10 +89,9 @@ def exact_result(task: Task, reg: float, found: Result) -> Result:
     z = -np.array([found.duals.get(k, 0.0) for k in range(n + m)])
     matrix = np.maximum(found.x.reshape(n, m), 0.0)
     left, right = np.nonzero(matrix)
-    plan = Transport.of(task, left, right, matrix[left, right], task.costs.of_pairs(left, right))
-    value = plan.cost + 0.5 * reg * float(plan.mass @ plan.mass)
+    plan = meet_marginals(task, left, right, matrix[left, right], task.costs.of_pairs(left, right), route=True)
     bound = Look.at(Level(task.a, task.b, task.costs), z, reg, Crew()).value
-    return shown(found, task, plan, value, bound, z, plan.missing)
+    return shown(found, task, plan, value_exact(plan, reg), bound, z, plan.missing)
 
 
 def shown(

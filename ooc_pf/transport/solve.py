@@ -1,12 +1,17 @@
-"""One call of transport."""
+"""One call of transport, and going on from a workspace alone."""
 
 from dataclasses import replace
+from typing import Any
 
-from ..engine.family import Given
+import numpy as np
+
+from ..engine.family import Given, Options
 from ..engine.limits import Limits
 from ..engine.result import Held, Result
 from ..engine.run import solve
-from .family import TRANSPORT, TransportData
+from ..storage.workspace import Workspace
+from .data import TransportData, holds_input, read_held, why_not_held
+from .family import TRANSPORT
 from .inputs import Task
 from .plan import made_of, unpack
 
@@ -19,7 +24,34 @@ def solve_data(data: TransportData, tol: float, limits: Limits) -> Result:
 
 def solve_transport(task: Task, marginals: str, weight: float, tol: float, limits: Limits) -> Result:
     """Solve a task; ``weight`` is gamma or reg. The answer has the same bits for any number of workers."""
-    result = solve_data(TransportData(task, marginals, weight), tol, limits)
-    nodes = sum(task.costs.shape)
-    made = made_of(task, unpack(task, result.x[nodes:]), result.x[:nodes])
+    return _with_plan(task, solve_data(TransportData(task, marginals, weight), tol, limits))
+
+
+def _with_plan(task: Task, result: Result) -> Result:
+    nodes, x = sum(task.costs.shape), np.asarray(result.x)
+    made = made_of(task, unpack(task, x[nodes:]), x[:nodes])
     return replace(result, made=made, read_x=Held(made["plan"]), blocks=Held(()))
+
+
+# -- workspaces -------------------------------------------------------------------------------------------------------
+
+
+def knows_input(workspace: Workspace) -> bool:
+    """Whether a workspace can be gone on with by itself."""
+    return holds_input(workspace)
+
+
+def why_not(workspace: Workspace) -> str:
+    """What to do with one that cannot."""
+    return f"{why_not_held(workspace)}; to go on call quadratic_transport again"
+
+
+def resume_files(workspace: Workspace, options: Options, **limits: Any) -> Result:
+    """Go on with a run whose masses and costs are in its workspace."""
+    goals = options["marginals"], options["weight"], options["tol"]
+    return solve_transport(read_held(workspace), *goals, Limits(workspace=workspace.name, **limits))
+
+
+def dress(workspace: Workspace, result: Result) -> Result:
+    """What a workspace has found so far, with its plan and potentials in the order of the input."""
+    return _with_plan(read_held(workspace), result) if workspace.answer else result

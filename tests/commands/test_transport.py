@@ -50,7 +50,8 @@ def test_costs_in_a_zarr_array_and_a_run_that_goes_on(files, capsys):
     assert main(command.split()) == 0
     assert "wrote" in capsys.readouterr().out
     expected = pf.quadratic_transport(a, b, (x, y), marginals="exact", reg=0.1)
-    assert np.allclose(sparse.load_npz("plan.npz").toarray(), expected.plan.toarray(), atol=1e-9)
+    apart = np.linalg.norm((sparse.load_npz("plan.npz") - expected.plan).toarray())
+    assert 0.1 / 2 * apart**2 <= 4 * 1e-10 * expected.objective  # as near as the gaps of both prove
 
 
 @pytest.mark.parametrize(
@@ -61,9 +62,26 @@ def test_costs_in_a_zarr_array_and_a_run_that_goes_on(files, capsys):
         ("a.npy b.parquet plan.txt --points x.npy y.parquet --gamma 1", "name a file ending in .csv, .parquet or .npz"),
         ("a.npy b.parquet plan.csv --points x.npy y.parquet --gamma -1", "gamma must be a positive number, found -1.0"),
         ("a.npy b.parquet plan.csv --cost bad.zarr --gamma 1", "bad.zarr is not a Zarr array"),
+        ("a.npy b.parquet plan.csv --points x.npy y.parquet --gamma 0", "gamma must be a positive number, found 0.0"),
+        ("a.npy b.parquet plan.csv --points x.npy y.parquet --reg nan", "reg must be a positive number, found nan"),
+        ("nan.npy b.parquet plan.csv --points x.npy y.parquet --gamma 1", "a[1] is nan; masses must be finite"),
+        (
+            "minus.npy b.parquet plan.csv --points x.npy y.parquet --gamma 1",
+            "a[1] is -1.0; masses must not be negative",
+        ),
+        ("zero.npy b.parquet plan.csv --points x.npy y.parquet --gamma 1", "a has no support"),
+        ("double.npy b.parquet plan.csv --points x.npy y.parquet --reg 1", "exact marginals need equal masses"),
+        ("short.npy b.parquet plan.csv --points x.npy y.parquet --gamma 1", "X has 40 points, but a has 39 masses"),
+        ("a.npy b.parquet plan.csv --points y.parquet x.npy --gamma 1", "X has 30 points, but a has 40 masses"),
+        ("y.parquet b.parquet plan.csv --points x.npy y.parquet --gamma 1", "a must be a vector of masses"),
     ],
 )
 def test_what_cannot_be_is_refused(files, tmp_path, command, message, capsys):
     (tmp_path / "bad.zarr").mkdir()
+    a = files[0]
+    for name, value in (("nan", np.nan), ("minus", -1.0)):
+        np.save(f"{name}.npy", np.where(np.arange(len(a)) == 1, value, a))
+    for name, masses in (("zero", 0 * a), ("double", 2 * a), ("short", a[1:])):
+        np.save(f"{name}.npy", masses)
     assert main(["transport", *command.split()]) == 1
     assert message in capsys.readouterr().err

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from ooc_pf.kernels.factor import factorise, solve_factored
 from ooc_pf.kernels.transport_forest import Forest, drop_negative, pivot, settle_trees, spanning_forest
+from ooc_pf.kernels.transport_marginals import route_rests
 from ooc_pf.kernels.transport_newton import (
     balance_points,
     balance_rows,
@@ -207,3 +208,32 @@ def test_balanced_rows_have_what_they_need(rng, root):
     assert np.isclose(np.maximum(excess[:5] + change[0], 0.0).sum(), 0.3)
     assert np.isclose(np.maximum(excess[5:] + change[2], 0.0).sum(), 2.0)
     assert change[1] == 0.0  # there is nothing to balance it with
+
+
+# -- marginals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pairs", [0, 5, 14, 40])
+def test_rests_are_routed_along_a_forest(rng, pairs):
+    n, m = 9, 7
+    key = rng.permutation(n * m)[:pairs]
+    left, right, order = key // m, n + key % m, rng.permutation(pairs)
+    wanted = rng.normal(size=pairs)
+    rest = np.bincount(left, wanted, n + m) + np.bincount(right, wanted, n + m)  # so each tree is balanced
+    left_over = rest.copy()
+    flow = route_rests(left, right, order, left_over)
+    assert np.allclose(flow, naive.route_rests(left, right, order, rest), atol=1e-12)
+    assert np.abs(left_over).max(initial=0.0) <= 1e-12
+
+
+def test_what_a_tree_cannot_take_stays_at_one_of_its_nodes(rng):
+    n, m, pairs = 6, 5, 8
+    key = rng.permutation(n * m)[:pairs]
+    left, right, rest = key // m, n + key % m, rng.normal(size=n + m)
+    left_over = rest.copy()
+    flow = route_rests(left, right, np.arange(pairs), left_over)
+    done = np.bincount(left, flow, n + m) + np.bincount(right, flow, n + m)
+    assert np.allclose(done + left_over, rest)
+    taken, tree = naive.forest_of(left, right, np.arange(pairs), n + m)
+    assert not flow[np.setdiff1d(np.arange(pairs), taken)].any()
+    assert all(np.count_nonzero(left_over[tree == each]) <= 1 for each in set(tree))

@@ -77,3 +77,25 @@ def solve_exact(a, b, cost, reg):
     right = np.concatenate([a, b, np.zeros(pairs)])
     cones = [clarabel.ZeroConeT(nodes), clarabel.NonnegativeConeT(pairs)]
     return np.maximum(_minimise(reg * sparse.eye_array(pairs), cost.ravel(), A, right, cones), 0).reshape(cost.shape)
+
+
+def forest_of(left, right, order, nodes):
+    """The pairs that Kruskal takes, in that order."""
+    tree, taken = list(range(nodes)), []
+    for e in order:
+        a, b = tree[left[e]], tree[right[e]]
+        if a != b:
+            tree = [b if each == a else each for each in tree]
+            taken.append(int(e))
+    return taken, np.array(tree)
+
+
+def route_rests(left, right, order, rest):
+    """Changes on a forest that give every node its rest, where each tree needs as much in rows as in columns."""
+    taken, _ = forest_of(left, right, order, len(rest))
+    ends = np.zeros((len(rest), len(taken)))
+    for k, e in enumerate(taken):
+        ends[left[e], k] = ends[right[e], k] = 1.0
+    flow = np.zeros(len(left))
+    flow[taken] = np.linalg.lstsq(ends, rest, rcond=None)[0]
+    return flow

@@ -40,9 +40,12 @@ def check_soft(result, a, b, cost, gamma):
 
 def check_exact(result, a, b, cost, reg):
     plan, (f, h) = result.plan.toarray(), result.potentials
+    worth = np.sum(np.abs(cost) * plan) + reg / 2 * np.sum(plan**2)
     assert (plan >= 0).all()
-    assert np.isclose(naive.exact_value(cost, reg, plan), result.objective, rtol=1e-9)
-    assert np.isclose(naive.exact_bound(a, b, cost, reg, f, h), result.lower_bound, rtol=1e-9)
+    assert np.isclose(naive.exact_value(cost, reg, plan), result.objective, rtol=1e-11, atol=1e-13 * worth)
+    assert np.isclose(naive.exact_bound(a, b, cost, reg, f, h), result.lower_bound, rtol=1e-11, atol=1e-13 * worth)
+    assert result.lower_bound <= result.objective
+    assert max(result.row_error, result.column_error) <= 1e-13  # so the plan is feasible, up to rounding
     for error, rest in ((result.row_error, a - plan.sum(axis=1)), (result.column_error, b - plan.sum(axis=0))):
         assert np.isclose(error, np.abs(rest).sum() / a.sum(), rtol=1e-3, atol=1e-14)
 
@@ -106,13 +109,16 @@ def test_exact_marginals_from_coarse_problems(rng):
     assert max(record["found"] for record in result.history) < 100 * n < n * n
 
 
-def test_masses_of_very_different_sizes(rng):
-    """Tails of a density, where Newton's method alone leads nowhere."""
-    a, b, x = normal_masses(301)
-    for reg in (1e4, 1.0):
-        result = pf.quadratic_transport(a, b, (x, x), marginals="exact", reg=reg, tol=1e-6)
-        assert result.converged
-        check_exact(result, a, b, (x[:, None] - x) ** 2, reg)
+@pytest.mark.parametrize("n, reg", [(101, 1e3), (501, 1e3), (501, 100.0), (501, 0.1), (501, 1e-5), (1001, 10.0)])
+def test_masses_down_to_1e_27(n, reg):
+    """Tails of a density: nodes without a pair, and masses below the rounding of the potentials."""
+    a, b, x = normal_masses(n)
+    assert 0 < a.min() < 1e-26
+    cost = (x[:, None] - x) ** 2
+    for form in ((x, x), cost) if n < 200 else ((x, x),):
+        result = pf.quadratic_transport(a, b, form, marginals="exact", reg=reg)
+        assert result.converged and result.n_iter < 150
+        check_exact(result, a, b, cost, reg)
 
 
 @pytest.mark.parametrize("options", [{"gamma": 5.0}, {"marginals": "exact", "reg": 0.3}])
@@ -201,11 +207,13 @@ def test_costs_as_points_matrix_file_or_function(rng, tmp_path, options, monkeyp
 
     forms = {"points": (x, y), "array": cost, "file": np.load(tmp_path / "cost.npy", mmap_mode="r")}
     forms |= {"zarr": stored, "function": function, "list": cost.tolist()}
-    found = {name: pf.quadratic_transport(a, b, form, **options) for name, form in forms.items()}
+    found = {name: pf.quadratic_transport(a, b, form, tol=1e-13, **options) for name, form in forms.items()}
     for result in found.values():
         assert result.converged
         assert np.isclose(result.objective, found["points"].objective, rtol=1e-9)
-        assert np.allclose(result.plan.toarray(), found["points"].plan.toarray(), atol=1e-9)
+        # With exact marginals reg/2 |P - P*|^2 is at most what the gap proves.
+        near = 1e-9 if "gamma" in options else 2 * np.sqrt(2 * 1e-13 * result.objective / options["reg"])
+        assert np.linalg.norm((result.plan - found["points"].plan).toarray()) <= near
     assert np.array_equal(found["array"].plan.toarray(), found["function"].plan.toarray())
     assert np.array_equal(found["array"].plan.toarray(), found["file"].plan.toarray())
     assert max(most) <= (32 * 32 if "gamma" in options else numbers.SLAB)
@@ -234,8 +242,8 @@ def test_a_run_that_is_stopped_shows_a_plan_and_a_bound(clouds, options):
         assert (result.status, result.n_iter) == ("iteration_limit", most)
         assert result.lower_bound <= best.objective * (1 + 1e-9)
         assert (result.plan.toarray() >= 0).all()
-        if "gamma" in options:
-            assert best.lower_bound <= result.objective * (1 + 1e-9)
+        assert best.lower_bound <= result.objective
+        assert "gamma" in options or max(result.row_error, result.column_error) <= 1e-13
     assert pf.quadratic_transport(a, b, (x, y), max_time=0.0, **options).status == "time_limit"
 
 

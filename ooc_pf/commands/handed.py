@@ -1,0 +1,59 @@
+"""What runs of transport and metric learning found, in one file: a plan, or the components of a metric."""
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from scipy import sparse
+
+from ..errors import WorkspaceError
+from ..storage.files import replacing
+from ..storage.workspace import Workspace
+from ..workspaces import open_workspace
+
+KINDS = {
+    "transport": ("plan", "pairs"),
+    "itml": ("components", "components"),
+}  # what there is, and what rows are called
+
+
+def write_handed(place: Workspace, target: Path, format: str) -> tuple[int, str]:
+    """Write the plan as row, column, mass, or the components as row, column, value; returns rows and their name."""
+    name, rows = KINDS[place.manifest["graph"]["kind"]]
+    found = getattr(open_workspace(place.name), name, None)
+    if found is None:
+        raise WorkspaceError(
+            f"{place.name} has no {name} to export: it does not hold the input of its run; call the function that made "
+            "it again, with workspace= and the same arguments"
+        )
+    with replacing(target, ".partial") as file:
+        if name == "plan":
+            write_plan(found, file, format)
+        else:
+            _write_components(found, file, format)
+    return (found.nnz if name == "plan" else found.size), rows
+
+
+def write_plan(plan: Any, file: Path | str | BinaryIO, format: str) -> None:
+    """A plan as columns row, column and mass, or as a scipy.sparse matrix."""
+    if format == "npz":
+        sparse.save_npz(file, plan)
+        return
+    found = plan.tocoo()
+    _write_table(pa.table({"row": found.row, "column": found.col, "mass": found.data}), file, format)
+
+
+def _write_components(components: np.ndarray, file: Any, format: str) -> None:
+    if format == "npz":
+        np.savez(file, components=components)
+        return
+    row, column = np.indices(components.shape)
+    _write_table(pa.table({"row": row.ravel(), "column": column.ravel(), "value": components.ravel()}), file, format)
+
+
+def _write_table(table: pa.Table, file: Any, format: str) -> None:
+    write = pa.csv.write_csv if format == "csv" else pa.parquet.write_table
+    write(table, file)

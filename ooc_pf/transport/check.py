@@ -1,0 +1,92 @@
+"""Recompute what a workspace of transport claims, where it has masses and costs: all pairs, in plain numpy."""
+
+from typing import Any
+
+import numpy as np
+
+from ..engine.check import agree, check_certificate, claimed_now
+from ..engine.check import require as demand
+from ..storage.arrays import read_array
+from ..storage.workspace import Workspace
+from . import settings
+from .costs import PointCosts
+from .data import TransportData, holds_input, read_held, why_not_held
+from .inputs import Task
+from .plan import unpack
+
+SOFT, EXACT = "soft", "exact"
+ROUNDING = 1e-12  # of the largest potential or mass: what a violation or an error of the marginals may be
+
+
+def verify_transport(workspace: Workspace) -> dict[str, Any]:
+    """Check every array, that the claims agree with each other and, where they are held, with masses and costs."""
+    manifest, group = workspace.manifest, workspace.generation
+    soft, nodes = manifest["problem"]["options"]["marginals"] == SOFT, manifest["graph"]["edges"]
+    z = read_array(group, "z", dtype=np.float64)
+    demand(workspace, bool(np.isfinite(z).all()) and (len(z) == nodes or not soft), "the stored z is not a point")
+    rows = manifest["n_active"]
+    if soft:
+        p = read_array(group / "rows", "p", dtype=np.float64)
+        demand(workspace, bool((p >= 0.0).all()), "a stored multiplier is negative")
+        demand(workspace, len(p) == rows, "the pairs are not as many as the manifest says")
+    bounds = manifest["lower_bound"], manifest["objective"]
+    below = None in bounds or bounds[0] <= bounds[1] + ROUNDING * abs(bounds[1])
+    demand(workspace, below, "the lower bound is above the objective")
+    claimed = claimed_now(manifest) or {"scale": 1.0, "worth": 0.0}
+    check_certificate(workspace, violation=None, scale=claimed["scale"], worth=claimed["worth"])
+    report = {"rows": rows, "lower_bound": manifest["lower_bound"]}
+    if not holds_input(workspace):
+        return {**report, "pairs_read": 0, "why": why_not_held(workspace)}
+    task, options = read_held(workspace), manifest["problem"]["options"]
+    same = manifest["graph"]["source"]["digest"] == TransportData(task, options["marginals"], 1.0).fingerprint
+    demand(workspace, same, "masses and costs are not those that it was made with")
+    return {**report, **_look_at_pairs(workspace, task, claimed["worth"])} if workspace.answer else report
+
+
+def _look_at_pairs(workspace: Workspace, task: Task, worth: float) -> dict[str, Any]:
+    """Objective of the stored plan, and bound of the stored potentials."""
+    manifest = workspace.manifest
+    options, nodes = manifest["problem"]["options"], sum(task.costs.shape)
+    answer = read_array(workspace.outcome, "x", dtype=np.float64)
+    demand(workspace, len(answer) >= nodes and bool(np.isfinite(answer).all()), "the answer is not that of a run")
+    z, plan = answer[:nodes], unpack(task, answer[nodes:], workspace.outcome)
+    keys = plan.left * task.costs.shape[1] + plan.right
+    demand(workspace, len(np.unique(keys)) == len(keys), "a pair is twice in the plan")
+    worst, squares = look_at_all(task, z)
+    linear, weight = float(z[: len(task.a)] @ task.a + z[len(task.a) :] @ task.b), options["weight"]
+    if options["marginals"] == SOFT:
+        size = max(float(np.abs(z).max()), weight * float(max(task.a.max(), task.b.max())))
+        demand(workspace, worst <= ROUNDING * size, f"the potentials violate a pair by {worst:.3g}")
+        value = plan.cost + 0.5 * weight * float(np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))
+        bound = linear - 0.5 * float(z @ z) / weight
+    else:
+        lack = plan.missing / float(task.a.sum())
+        demand(workspace, lack <= ROUNDING, f"the plan lacks {lack:.3g} of its marginals")
+        value, bound = plan.cost + 0.5 * weight * float(plan.mass @ plan.mass), linear - 0.5 * squares / weight
+    size = max(worth, abs(linear))
+    agree(workspace, value, manifest["objective"], "objective", size=size)
+    agree(workspace, bound, manifest["lower_bound"], "lower bound", size=size)
+    read = task.costs.shape[0] * task.costs.shape[1]
+    return {"objective": value, "lower_bound": bound, "largest_excess": worst, "pairs_read": read}
+
+
+def look_at_all(task: Task, z: np.ndarray) -> tuple[float, float]:
+    """The largest excess f_i + h_j - C_ij of all pairs, none skipped, and the sum of squares of those above zero."""
+    (n, m), side, worst, squares = task.costs.shape, settings.BLOCK, -np.inf, 0.0
+    f, h = z[:n], z[n:]
+    for i in range(0, n, side):
+        for j in range(0, m, side):
+            rows, columns = slice(i, min(i + side, n)), slice(j, min(j + side, m))
+            excess = f[rows, None] + h[columns] - plain_costs(task, rows, columns)
+            worst = max(worst, float(excess.max()))
+            squares += float(np.sum(np.maximum(excess, 0.0) ** 2))
+    return worst, squares
+
+
+def plain_costs(task: Task, rows: slice, columns: slice) -> np.ndarray:
+    """A block of costs, in the plainest way."""
+    costs = task.costs
+    if not isinstance(costs, PointCosts):
+        return costs.block(rows, columns)
+    squares = np.sum((costs.x[rows, None] - costs.y[columns]) ** 2, axis=2)
+    return np.sqrt(squares) if costs.root else squares
