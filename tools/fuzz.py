@@ -3,9 +3,10 @@
 python tools/fuzz.py [--seconds 60] [--seed 0] [--cases nearness,table] [--keep DIRECTORY]
 
 Every mutation, see `mutate`, is opened, reported, verified, resumed and verified again, in a process of its own with a
-time limit. So are files of edges, and runs that begin with a mutated one. Each step must end well or with one of the package's errors. A run that goes on must come to the bits of the
-undisturbed run, or to an answer that `verify` accepts; if it does not, `verify` must have refused it from the start.
-Prints what became of the mutations and exits with 1 if there was a failure; a seed and a number repeat it.
+time limit. So are files of edges, and runs that begin with a mutated one. Each step must end well or with one of the
+package's errors. A run that goes on must come to the bits of the undisturbed run, or to an answer that `verify`
+accepts; if it does not, `verify` must have refused it from the start. Prints what became of the mutations and exits
+with 1 if there was a failure; a seed and a number repeat it.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from mutate import mutate_edges, mutate_workspace
 from small import CASES, bits
 
 import ooc_pf as pf
-from ooc_pf.commands.status import read_status
+from ooc_pf.commands.explain import explain
+from ooc_pf.commands.status import follow, read_status
 
 OURS = (pf.InputError, pf.WorkspaceError, pf.BudgetError)
 SECONDS = 100  # that a mutation may take
@@ -53,8 +55,11 @@ def try_workspace(name: str, folder: Path) -> dict[str, Any]:
     """Every step on a workspace; ``bits`` are those of the answer it went on to."""
     run, steps = folder / "run.pf", {}
     _attempt(steps, "open", lambda: pf.open(run).duals)
+    _attempt(steps, "explain", lambda: explain(pf.open(run)))
     _attempt(steps, "status", lambda: read_status(run))
+    _attempt(steps, "watch", lambda: list(follow(run, 0.0)))
     _attempt(steps, "report", lambda: pf.report(run))
+    _attempt(steps, "page", lambda: pf.report(run, format="html"))
     _attempt(steps, "verify", lambda: pf.verify(run, oracle="numba", workers=1))
     case = CASES[name]
     again = case.solve if case.own else pf.resume

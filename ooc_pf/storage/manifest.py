@@ -34,9 +34,11 @@ RUN_ENTRIES = {
     "n_active": int,
 }
 CERTIFICATE = {name: NUMBER | None for name in ("objective", "lower_bound", "violation")}
+MAYBE_CERTIFIED = {"scale": NUMBER | None, "worth": NUMBER | None, "feasible": bool}
 # Of a record of the history: those every one has, and those some have.
 ITERATION = {"iteration": int, "stage": str, "lower_bound": NUMBER, "worst": NUMBER, "kept": int, "seconds": dict}
 MAYBE = {name: NUMBER for name in ("found", "relaxed", "projections", "gap", "read_bytes", "written_bytes")}
+MAYBE |= {name: NUMBER for name in ("cost", "bound_of_clusterings", "ratio")}
 
 
 def read_manifest(directory: Path, name: Any) -> dict[str, Any]:
@@ -118,7 +120,9 @@ def _check_run(manifest: dict[str, Any], file: Path) -> None:
     check_fields(manifest["plan"], {"stage": str}, file, "plan.")
     for entry in ("certificate", "closing"):
         if manifest[entry] is not None:
-            check_fields(manifest[entry], CERTIFICATE, file, f"{entry}.")
+            check_fields(
+                manifest[entry], {**CERTIFICATE, **_those(manifest[entry], MAYBE_CERTIFIED)}, file, f"{entry}."
+            )
     if "settings" in manifest["problem"]["options"]:
         check_fields(manifest["problem"]["options"], {"settings": dict | None}, file, "problem.options.")
     if manifest["n_active"] < 0:
@@ -146,6 +150,13 @@ def _checked_record(record: Any, file: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise WorkspaceError(f"{file} is damaged: an iteration is {shown(record)}")
     check_fields(record, ITERATION, file)
-    check_fields(record, {name: kind for name, kind in MAYBE.items() if name in record}, file)
+    check_fields(record, _those(record, MAYBE), file)
+    if "ratio" in record:
+        check_fields(record, {"cost": NUMBER}, file)
     check_fields(record["seconds"], dict.fromkeys(record["seconds"], NUMBER), file, "seconds.")
     return record
+
+
+def _those(stored: dict[str, Any], kinds: dict[str, Any]) -> dict[str, Any]:
+    """The kinds of the entries that are there."""
+    return {name: kind for name, kind in kinds.items() if name in stored}

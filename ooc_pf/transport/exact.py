@@ -109,6 +109,15 @@ class ExactPlan:
         sound = self.stage in (COARSE, INTERIOR, NEWTON) and self.level >= 0 and self.reg > 0.0 and self.ridge >= 0.0
         require(sound, where, "plan is not what a run writes")
 
+    def check_at(self, levels: list[Level], reg: float, z: np.ndarray, where: Any) -> None:
+        """Refuse a plan that is not of these problems, or not of these potentials.
+
+        What is proven at the problem itself is proven for the weight that was asked for.
+        """
+        known = self.level < len(levels) and len(z) == sum(levels[self.level].costs.shape)
+        itself = self.stage == COARSE or (self.level == 0 and self.reg == reg)
+        require(known and itself, where, "plan does not fit the potentials")
+
 
 @dataclass
 class ExactPoint:

@@ -94,8 +94,11 @@ class TransportFamily(HandedFamily):
         return ExactPoint.start(program.levels, program.weight)
 
     def load_point(self, program: TransportData, workspace: Workspace, pool: Pool) -> Any:
-        kind = SoftPoint if program.marginals == SOFT else ExactPoint
-        return kind.read(workspace.generation, program.task)
+        if program.marginals == SOFT:
+            return SoftPoint.read(workspace.generation, program.task)
+        point = ExactPoint.read(workspace.generation, program.task)
+        self.load_plan(workspace).check_at(program.levels, program.weight, point.z, workspace.record)
+        return point
 
     def load_plan(self, workspace: Workspace) -> Any:
         soft = workspace.manifest["problem"]["options"]["marginals"] == SOFT
@@ -125,7 +128,8 @@ class TransportFamily(HandedFamily):
         manifest, group = workspace.manifest, workspace.generation
         soft, nodes = manifest["problem"]["options"]["marginals"] == SOFT, manifest["graph"]["edges"]
         z = read_array(group, "z", dtype=np.float64)
-        demand(workspace, bool(np.isfinite(z).all()) and (len(z) == nodes or not soft), "the stored z is not a point")
+        whole = soft or not manifest["plan"].get("level")  # else as many as a coarser problem has
+        demand(workspace, bool(np.isfinite(z).all()) and (len(z) == nodes or not whole), "the stored z is not a point")
         rows = manifest["n_active"]
         if soft:
             p = read_array(group / "rows", "p", dtype=np.float64)

@@ -153,6 +153,7 @@ TABLES = [
     ("sets", "gen", "rows/start", put(1, 2**20)),
     ("sets", "gen", "rows/table", put(0, 1)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
     ("clustering", "edges.zarr", "value", put(0, 0.0)),
+    ("transport", "gen", "z", WRONG["shorter"]),
     ("nearness", "edges.zarr", "u", WRONG["another type"]), ("nearness", "edges.zarr", "labels", WRONG["longer"]),
 ]  # fmt: skip
 
@@ -167,6 +168,16 @@ def test_numbers_that_cannot_be_are_refused(made, mutate, tmp_path, name, place,
         go_on(name, run) if array != "start" or place == "gen" else pf.verify(run)
     with pytest.raises(OURS):
         pf.verify(run, oracle="numba")
+
+
+@pytest.mark.parametrize("wrong", ["shorter", "longer", "empty"])
+def test_potentials_of_another_problem_are_refused(made, mutate, tmp_path, wrong):
+    """Early on there are as many as a coarser problem has, which only those who have the masses can tell."""
+    run = made("transport-exact", tmp_path / "run.pf")
+    rewrite(next((run / "gen").iterdir()), "z", WRONG[wrong])
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match="plan does not fit the potentials"):
+        go_on("transport-exact", run)
 
 
 @pytest.mark.parametrize("name", ["nearness", "clustering"])
@@ -232,7 +243,8 @@ CHANGES = [
     ("problem.options.settings.engine", []), ("plan", {}), ("plan.stage", "nowhere"), ("plan.stage", "hot"),
     ("plan.stage", None), ("plan.wave", -1), ("plan.wave", "x"), ("plan.unknown", 1),
     ("plan.last", {}), ("certificate", {}), ("certificate", {"gap": 1.0}), ("closing", {"violation": "x"}),
-    ("closing.violation", ...), ("closing.scale", []), ("objective", None), ("objective", "x"), ("lower_bound", None),
+    ("closing.violation", ...), ("closing.scale", []), ("closing.worth", [1]), ("closing.feasible", "x"),
+    ("objective", None), ("objective", "x"), ("lower_bound", None),
     ("lower_bound", []), ("n_active", -3), ("n_active", 1.5), ("iteration", 2**40), ("iteration", "3"),
     ("history_bytes", 7), ("history_bytes", 2**50), ("generation", 0), ("generation", 99), ("feasible", 77),
     ("answer", 5), ("status", []), ("status", "x"), ("digests", 3), ("digests.groups", []), ("digests.generation", "x"),
@@ -275,6 +287,7 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("rows", "plan.task", -1), ("rows", "plan.least", "x"), ("rows", "plan.stage", ""), ("rows", "plan.verdict", 3),
         ("rows", "closing.feasible", ...), ("sets", "closing.feasible", ...), ("rows", "closing.lower_bound", ...),
         ("sets", "plan.since", 0.5), ("sets", "problem.options.seed", ...), ("external", "plan.cold", None),
+        ("transport-exact", "plan.level", 3), ("transport-exact", "plan.stage", "newton"), ("transport-exact", "plan.stage", "interior"),
     ],
     ids=lambda part: "deep" if part is DEEP else str(part)[:40],
 )  # fmt: skip
@@ -320,6 +333,8 @@ LINES = [
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": 4}',
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {"oracle": []}}',
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "gap": "x"}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "ratio": 2, "cost": "x"}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "ratio": 2}',
 ]  # fmt: skip
 
 
