@@ -5,12 +5,14 @@ prove a bound, so what is taken over proves as much as it can on the new numbers
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from ..engine.rows import Rows
 from ..engine.store import read_blocks
 from ..storage.arrays import read_labels
+from ..storage.records import require
 from ..storage.vectors import Pool, Vector
 from ..storage.workspace import Workspace
 from .inputs import Edges, load_edges
@@ -18,6 +20,7 @@ from .point import CyclePoint
 from .program import CycleProgram, MakeProgram
 from .schedule import CycleState
 from .stored import load_point, load_program
+from .valid import are_valid
 
 NOWHERE = -1  # the number of a node or pair that the new graph does not have
 
@@ -28,6 +31,8 @@ class OtherRun:
 
     Attributes
     ----------
+    name : str or Path
+        Of its workspace.
     labels : array
         Of its nodes.
     ends : int64[variables, 2]
@@ -40,6 +45,7 @@ class OtherRun:
         What it remembered.
     """
 
+    name: str | Path
     labels: np.ndarray
     ends: np.ndarray
     repels: np.ndarray
@@ -56,7 +62,7 @@ class OtherRun:
         rows = Rows.join([block.rows for block in blocks])
         dual = np.concatenate([np.empty(0), *(block.dual for block in blocks)])
         place.check_groups()
-        return cls(read_labels(place.edges), *_variables(point.program, edges), point, rows, dual)
+        return cls(place.name, read_labels(place.edges), *_variables(point.program, edges), point, rows, dual)
 
 
 def take_over(state: CycleState, edges: Edges, labels: np.ndarray, other: OtherRun) -> None:
@@ -80,6 +86,9 @@ def take_over(state: CycleState, edges: Edges, labels: np.ndarray, other: OtherR
         rows, dual = _turned(rows, dual, repels)
         _take_centre(point, other, number, repels)
     state.rows.fill(rows, dual)
+    for block in state.rows.blocks():
+        # Whoever verifies the new run would refuse it.
+        require(are_valid(block, edges, point.program), other.name, "a stored row is not a cycle of its graph")
     point.program.rebuild(((block, block.dual) for block in state.rows.blocks()), point.y)
     if other.point.labels is not None:
         point.labels = _carried(other.point.labels, node, edges.nodes)

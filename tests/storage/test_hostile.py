@@ -117,6 +117,21 @@ def test_starts_that_go_back_and_sources_twice_are_refused(made, mutate, tmp_pat
             pf.resume(run)
 
 
+@pytest.mark.parametrize("name", ["nearness", "clustering", "linear", "linear-external"])
+@pytest.mark.parametrize("array", ["arc_node", "arc_edge"])
+def test_arcs_without_a_way_back_are_refused(made, mutate, tmp_path, name, array):
+    """Each number is one that may be there; but a search that walks back would find nothing."""
+    run = made(name, tmp_path / "run.pf")
+    held = arrays.read_array(run / "graph.zarr", array)
+    for change in (put(0, held[-1]), lambda values: np.append(values[1:], values[:1])):
+        rewrite(run / "graph.zarr", array, change)
+        mutate.reseal(run)
+        for use in (pf.resume, pf.verify):
+            with pytest.raises(pf.WorkspaceError, match="no graph"):
+                use(run)
+        rewrite(run / "graph.zarr", array, lambda _, held=held: held)
+
+
 @pytest.mark.parametrize("group", ["edges.zarr", "graph.zarr", "gen", "feasible"])
 def test_arrays_of_another_run_are_refused(made, tmp_path, group):
     """Each sound by itself, and of the right size: only the fingerprints tell."""
@@ -198,6 +213,17 @@ def test_increments_of_a_set_that_is_not_there_are_refused(made, mutate, tmp_pat
     mutate.reseal(run)
     with pytest.raises(pf.WorkspaceError, match="rows of other sets"):
         go_on("sets", run)
+
+
+@pytest.mark.parametrize("name", ["nearness", "clustering", "complete", "linear"])
+def test_no_run_begins_with_rows_that_are_none(made, mutate, tmp_path, name):
+    """The workspace of another run was changed so that its fingerprints fit."""
+    run = made(name, tmp_path / "run.pf")
+    index = arrays.read_array(next((run / "gen").iterdir()), "rows/index")
+    rewrite(next((run / "gen").iterdir()), "rows/index", put(1, index[2]))
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match=r"run\.pf is damaged: a stored row is not a cycle"):
+        CASES[name](warm_start=run)
 
 
 def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path, settings):
@@ -287,7 +313,8 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("rows", "plan.task", -1), ("rows", "plan.least", "x"), ("rows", "plan.stage", ""), ("rows", "plan.verdict", 3),
         ("rows", "closing.feasible", ...), ("sets", "closing.feasible", ...), ("rows", "closing.lower_bound", ...),
         ("sets", "plan.since", 0.5), ("sets", "problem.options.seed", ...), ("external", "plan.cold", None),
-        ("transport-exact", "plan.level", 3), ("transport-exact", "plan.stage", "newton"), ("transport-exact", "plan.stage", "interior"),
+        ("transport-exact", "plan.level", 3), ("transport-exact", "plan.stage", "newton"),
+        ("transport-exact", "plan.stage", "interior"),
     ],
     ids=lambda part: "deep" if part is DEEP else str(part)[:40],
 )  # fmt: skip
