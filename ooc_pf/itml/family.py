@@ -98,7 +98,14 @@ class ItmlFamily(HandedFamily):
         if program.method == NEWTON:
             return NoPairs()
         d = program.task.source.dimension
-        return PairStore(d, None if budget.rows is None else budget.rows // row_bytes(d))
+        most = None if budget.rows is None else budget.rows // row_bytes(d)
+        return PairStore(d, most, program.task.source.terms)
+
+    def load_rows(self, store: Any, point: Any, group: Path) -> Any:
+        store = super().load_rows(store, point, group)
+        if isinstance(store, PairStore):
+            require(store.has_made(point.matrix), group, "the matrix does not follow from the multipliers")
+        return store
 
     def problem(self, program: ItmlData, options: Options, session: Session) -> Any:
         crew = Crew(session.threads if session.workers > 1 else None, session.monitor.stop)
@@ -124,8 +131,7 @@ class ItmlFamily(HandedFamily):
             store.read(workspace.generation / "rows")
             demand(workspace, len(store) == manifest["n_active"], "the pairs are not as many as the manifest says")
             matrix = PairPoint.read(workspace.generation, d).matrix
-            near = np.allclose(matrix @ store.inverse(), np.eye(d), atol=1e-6)
-            demand(workspace, near, "the stored matrix does not follow from the multipliers")
+            demand(workspace, store.has_made(matrix), "the stored matrix does not follow from the multipliers")
         if workspace.feasible:
             x = read_array(workspace.feasible, "x", dtype=np.float64)
             root = x.reshape(d, d) if len(x) == d * d else np.zeros((1, 1))

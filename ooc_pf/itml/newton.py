@@ -20,6 +20,15 @@ def log_determinant(root: np.ndarray) -> float:
     return 2.0 * float(np.sum(np.log(np.diag(root))))
 
 
+def is_positive(matrix: np.ndarray) -> bool:
+    """Whether a matrix is symmetric, up to rounding, and positive definite."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * float(np.abs(matrix).max()))
+
+
 @dataclass(frozen=True)
 class Place:
     """A matrix, and what a look at the pairs says there.

@@ -367,7 +367,9 @@ def open_program(workspace: Workspace, C: float, border: bool) -> Program:
     source, group = held_source(workspace), workspace.edges
     code, classes = read_array(group, "code"), len(read_labels(group))
     code = code.view(np.int8) if code.dtype == np.uint8 else code
-    held = classes >= 2 and len(code) > 0 and 0 <= int(code.min()) <= int(code.max()) < classes
+    held = (
+        code.dtype.kind == "i" and classes >= 2 and len(code) > 0 and 0 <= int(code.min()) <= int(code.max()) < classes
+    )
     require(held, group, "code is not that of the labels")
     table = _held_table(source, workspace.path)
     if table.rows != len(code):

@@ -194,7 +194,9 @@ class SupportCount:
         write_array(group, "count", np.array([self.count]))
 
     def read(self, group: Path) -> None:
-        (self.count,) = read_array(group, "count", dtype=np.int64).tolist()
+        count = read_array(group, "count", dtype=np.int64)
+        require(len(count) == 1 and count[0] >= 0, group, "count is not what a run writes")
+        self.count = int(count[0])
 
 
 def final_reg(levels: list[Level], level: int, reg: float) -> float:

@@ -133,10 +133,16 @@ class TransportFamily(HandedFamily):
         rows = manifest["n_active"]
         if soft:
             p = read_array(group / "rows", "p", dtype=np.float64)
+            added = read_array(group / "rows", "added", dtype=np.int64)
             demand(workspace, bool((p >= 0.0).all()), "a stored multiplier is negative")
+            demand(workspace, len(added) == 1, "it is not known how many pairs were taken up")
             demand(workspace, len(p) == rows, "the pairs are not as many as the manifest says")
             bounds = manifest["lower_bound"], manifest["objective"]
             demand(workspace, None in bounds or bounds[0] <= bounds[1], "the lower bound is above the objective")
+        else:
+            support = SupportCount()
+            support.read(group / "rows")
+            demand(workspace, len(support) == rows, "the support is not as large as the manifest says")
         claimed = claimed_now(manifest) or {"scale": 1.0, "worth": 0.0}
         check_certificate(workspace, violation=None, scale=claimed["scale"], worth=claimed["worth"])
         return {"rows": rows, "lower_bound": manifest["lower_bound"]}

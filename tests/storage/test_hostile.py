@@ -168,7 +168,12 @@ TABLES = [
     ("sets", "gen", "rows/start", put(1, 2**20)),
     ("sets", "gen", "rows/table", put(0, 1)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
     ("clustering", "edges.zarr", "value", put(0, 0.0)),
-    ("transport", "gen", "z", WRONG["shorter"]),
+    ("transport", "gen", "z", WRONG["shorter"]), ("transport", "gen", "rows/added", WRONG["empty"]),
+    ("transport-exact", "gen", "rows/count", WRONG["longer"]),
+    ("itml", "gen", "bound", lambda values: -values), ("itml", "gen", "bound", put(1, 1e3)),
+    ("itml-projections", "gen", "matrix", lambda values: -values), ("itml-projections", "gen", "matrix", put(0, 1e3)),
+    ("itml-projections", "gen", "rows/dual", put(0, 1e9)),
+    ("itml-projections", "gen", "rows/similar", lambda values: ~values),
     ("nearness", "edges.zarr", "u", WRONG["another type"]), ("nearness", "edges.zarr", "labels", WRONG["longer"]),
 ]  # fmt: skip
 
@@ -193,6 +198,24 @@ def test_potentials_of_another_problem_are_refused(made, mutate, tmp_path, wrong
     mutate.reseal(run)
     with pytest.raises(pf.WorkspaceError, match="plan does not fit the potentials"):
         go_on("transport-exact", run)
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, "of classes that are not there"])
+def test_labels_of_rows_in_files_that_cannot_be_are_refused(mutate, tmp_path, wrong):
+    import small
+
+    small.CASES["svm-npy"].run(tmp_path)
+    run = tmp_path / "run.pf"
+    change = WRONG.get(wrong, put(0, 3))
+    rewrite(run / "edges.zarr", "code", lambda code: change(code.astype(np.int32)))
+    mutate.reseal(run)
+    with pytest.raises(OURS):
+        pf.resume(run)
+    if wrong in ("shorter", "longer"):  # as if the file were another one by now, which verify tells and goes on
+        assert pf.verify(run)["rows_read"] == 0
+        return
+    with pytest.raises(OURS):
+        pf.verify(run)
 
 
 @pytest.mark.parametrize("name", ["nearness", "clustering"])
