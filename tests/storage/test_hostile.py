@@ -218,6 +218,20 @@ def test_labels_of_rows_in_files_that_cannot_be_are_refused(mutate, tmp_path, wr
         pf.verify(run)
 
 
+@pytest.mark.parametrize("array", ["lower", "value"])
+def test_numbers_that_change_classes_are_refused(mutate, tmp_path, array):
+    """Their sum is what it was."""
+    import small
+
+    small.CASES["svm-npy"].run(tmp_path, max_iter=2)
+    run = tmp_path / "run.pf"
+    pf.verify(run)
+    rewrite(next((run / "gen").iterdir()), array, np.sort if array == "value" else lambda values: np.sort(values)[::-1])
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match="class"):
+        pf.verify(run)
+
+
 @pytest.mark.parametrize("name", ["nearness", "clustering"])
 def test_an_edge_listed_twice_is_refused(made, mutate, tmp_path, name):
     run = made(name, tmp_path / "run.pf")
