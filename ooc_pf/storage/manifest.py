@@ -20,6 +20,7 @@ NUMBERED = {"generation": "gen", "feasible": "feasible", "answer": "answer"}
 LARGEST = 1 << 24  # bytes of a manifest; a larger one was not written here
 MOST = (1 << 31) - 1  # nodes, edges
 NUMBER = float | int
+LONGEST = 1e12  # seconds of an iteration
 
 COUNTS = ("iteration", "history_bytes", *NUMBERED)
 ENTRIES = {"graph": dict, "problem": dict | None, "status": str}
@@ -154,6 +155,8 @@ def _checked_record(record: Any, file: Path) -> dict[str, Any]:
     if "ratio" in record:
         check_fields(record, {"cost": NUMBER}, file)
     check_fields(record["seconds"], dict.fromkeys(record["seconds"], NUMBER), file, "seconds.")
+    if not all(0.0 <= seconds < LONGEST for seconds in record["seconds"].values()):
+        raise WorkspaceError(f"{file} is damaged: no iteration takes such a time")
     return record
 
 

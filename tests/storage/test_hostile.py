@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
+from ooc_pf.commands.explain import explain
 from ooc_pf.commands.status import read_status
 from ooc_pf.storage import arrays, records
 from tests.gallery import CASES, go_on
@@ -340,7 +341,9 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("clustering", "problem.options.gamma", "x"), ("complete", "problem.options.base", 0.5),
         ("complete", "problem.options.base", ...), ("clustering", "facts", {"cost": []}), ("clustering", "facts", None),
         ("clustering", "facts.cost", "x"), ("clustering", "facts.stage", None),
-        ("clustering", "facts.cost", DEEP), ("clustering", "problem.answers", False), ("clustering", "answer", 0),
+        ("clustering", "facts.cost", DEEP), ("clustering", "facts.cost", ...), ("clustering", "facts.cost", None),
+        ("clustering", "facts.lp_lower_bound", None), ("clustering", "problem.answers", False),
+        ("clustering", "answer", 0),
         ("clustering", "problem.options.settings.trees", ...), ("clustering", "problem.options.settings.trees", 0),
         ("table", "problem.options.settings.side", 0), ("table", "problem.options.settings.side", 2**20),
         ("table", "problem.options.settings.side", 7), ("table", "problem.options.settings.sweeps", 10**9),
@@ -359,7 +362,7 @@ def test_what_a_family_could_not_have_written_is_refused(made, mutate, tmp_path,
     run = made(name, tmp_path / "run.pf")
     change_manifest(run, path, value)
     mutate.reseal(run)
-    for use in (*USES[:-1], lambda path: go_on(name, path)):
+    for use in (*USES[:-1], lambda path: explain(pf.open(path)), lambda path: go_on(name, path)):
         try:
             use(run)
         except OURS as error:
@@ -399,6 +402,8 @@ LINES = [
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "gap": "x"}',
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "ratio": 2, "cost": "x"}',
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "ratio": 2}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {"oracle": NaN}}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {"oracle": 1e300}}',
 ]  # fmt: skip
 
 
