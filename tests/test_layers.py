@@ -33,7 +33,7 @@ ONLY_IN = {
     "duckdb": "edgelist.merge",
     "fsspec": "storage.clients",
     "obstore": "storage.clients",
-    "argparse": "commands.cli",
+    "argparse": "commands",
     "sklearn": "problems",
 }
 

@@ -6,6 +6,7 @@ There the divergence from the prior has the identity as its Hessian, and the los
 with a loss, n the unit vector along R'v. So numbers stay of the size of the weights, however ill-conditioned A is.
 """
 
+import contextlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,7 +78,14 @@ class Bound:
         self.matrix = step.T @ self.matrix @ step
 
     def raise_by(self, place: Place) -> None:
-        """Go to the best mixture with the multipliers of another look."""
+        """Go to the best mixture with the multipliers of another look.
+
+        Rounding can leave a matrix that is nearly singular without a factor; the bound then stays as it is.
+        """
+        with contextlib.suppress(np.linalg.LinAlgError):
+            self._mix(place)
+
+    def _mix(self, place: Place) -> None:
         ratios = eigh(place.dual, self.matrix, eigvals_only=True) - 1.0
         rise = place.conjugate - self.conjugate
 

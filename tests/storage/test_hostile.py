@@ -201,6 +201,17 @@ def test_potentials_of_another_problem_are_refused(made, mutate, tmp_path, wrong
         go_on("transport-exact", run)
 
 
+@pytest.mark.parametrize("name", ["clustering", "complete", "linear-external"])
+@pytest.mark.parametrize("wrong", ["shorter", "longer", "empty", "another type"])
+def test_clusters_of_other_nodes_are_not_shown(made, mutate, tmp_path, name, wrong):
+    run = made(name, tmp_path / "run.pf")
+    rewrite(next((run / "answer").iterdir()), "labels", WRONG[wrong])
+    mutate.reseal(run)
+    for use in (pf.open, pf.report, pf.verify, lambda path: pf.report(path, format="html")):
+        with pytest.raises(pf.WorkspaceError, match="damaged"):
+            use(run)
+
+
 @pytest.mark.parametrize("wrong", [*WRONG, "of classes that are not there"])
 def test_labels_of_rows_in_files_that_cannot_be_are_refused(mutate, tmp_path, wrong):
     import small
