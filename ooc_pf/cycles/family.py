@@ -124,7 +124,9 @@ class CycleFamily:
         options = workspace.manifest["problem"]["options"]
         check_fields(options, {**STORED, **self.stored}, workspace.record, "problem.options.")
         require(options["oracle"] in ("numba", "igraph"), workspace.record, f"oracle is {options['oracle']!r}")
-        require(self.sound(options), workspace.record, "the options are none that a run has")
+        in_memory = options["oracle"] == "igraph" or self.settings(options, True) is None
+        sound = self.sound(options) and not (options["external"] and in_memory)
+        require(sound, workspace.record, "the options are none that a run has")
         self._stored_settings(workspace)
         answer = workspace.answer if self.check_answer is not None else None
         if answer is not None:

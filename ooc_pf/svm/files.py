@@ -312,7 +312,7 @@ def _unpack(source: ParquetRows, columns: list[int], target: Path) -> None:
         for path, (first, last) in zip(files, strips, strict=True):
             with open(path, "wb") as file:
                 for block in source.blocks(columns[first:last], dtype, settings.TILE_ENTRIES):
-                    block.tofile(file)
+                    file.write(block.data)
             pa.default_memory_pool().release_unused()
         parts = [stack.enter_context(open(path, "rb")) for path in files]
         shape = source.rows, len(columns)
@@ -323,7 +323,7 @@ def _unpack(source: ParquetRows, columns: list[int], target: Path) -> None:
             found = [
                 np.fromfile(part, dtype, (high - low) * (b - a)) for part, (a, b) in zip(parts, strips, strict=True)
             ]
-            np.hstack([part.reshape(high - low, -1) for part in found]).tofile(whole)
+            whole.write(np.hstack([part.reshape(high - low, -1) for part in found]).data)
 
 
 def _named(files: Files) -> dict[str, str | None]:

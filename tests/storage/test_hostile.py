@@ -350,7 +350,8 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
     [
         ("clustering", "problem.options.gamma", 0), ("clustering", "problem.options.gamma", -1.0),
         ("clustering", "problem.options.gamma", "x"), ("complete", "problem.options.base", 0.5),
-        ("complete", "problem.options.base", ...), ("clustering", "facts", {"cost": []}), ("clustering", "facts", None),
+        ("complete", "problem.options.base", ...),
+        ("complete", "problem.options.external", True), ("external", "problem.options.oracle", "igraph"), ("clustering", "facts", {"cost": []}), ("clustering", "facts", None),
         ("clustering", "facts.cost", "x"), ("clustering", "facts.stage", None),
         ("clustering", "facts.cost", DEEP), ("clustering", "facts.cost", ...), ("clustering", "facts.cost", None),
         ("clustering", "facts.lp_lower_bound", None), ("clustering", "problem.answers", False),
