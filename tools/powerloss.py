@@ -1,12 +1,12 @@
 """Cut the power at every file operation of small runs, as far as that can be simulated, and see that nothing is lost.
 
-python tools/powerloss.py [--cases nearness,table] [--every 1] [--seed 0]
+python tools/powerloss.py [--cases nearness,table] [--every 1] [--depth 3] [--seed 0]
 
 The operations of convert, solve and export are recorded. At each of them the files are rebuilt as a disk could have
 them after a power cut, see `disk`. Each rebuilt workspace must be absent, if its making had not ended, or verify; it
 must have every commit that had ended; and it must go on to the bits of the undisturbed run. Disks with the same
-committed files go on to the end once. What else is on them differs, and counts by its names and by whether it is
-empty: for each such difference the run goes on for one iteration, to the same bits and the same names as without
+committed files go on to the end once. What else is on them, which nothing may depend on, counts by the first few parts
+of its names: for each such difference the run goes on for one iteration, to the same bits and the same names as without
 it. Prints what was done and exits with 1 at the first thing that is not so.
 """
 
@@ -28,6 +28,7 @@ import ooc_pf as pf
 from ooc_pf.storage.manifest import NUMBERED
 from ooc_pf.storage.workspace import Workspace
 
+DEPTH = 3  # run.pf/gen/000004.zarr
 STATES = ("synced", "names", "data", "all", "random")
 
 
@@ -55,14 +56,12 @@ def committed_part(tree: Tree) -> Tree:
     return found
 
 
-def fingerprint(tree: Tree, part: Tree) -> tuple[str, str]:
-    """(Of the committed files with their content, of the others by name)."""
-    rest = sorted(
-        (name, content if content is None else bool(content))
-        for name, content in tree.items()
-        if part.get(name) != content
-    )
-    return tuple(hashlib.sha256(repr(each).encode()).hexdigest() for each in (sorted(part.items()), rest))
+def fingerprint(tree: Tree, part: Tree, depth: int) -> tuple[str, str]:
+    """(Of the committed files with their content, of the others by the first parts of their names)."""
+    others = (name for name, content in tree.items() if part.get(name, ...) != content)
+    names = sorted({("/".join(name.split("/")[:depth]), name.count("/") >= depth) for name in others})
+    committed, rest = (hashlib.sha256(repr(each).encode()).hexdigest() for each in (sorted(part.items()), names))
+    return committed, rest
 
 
 @dataclass
@@ -73,12 +72,13 @@ class Walk:
     disk: Disk
     expected: tuple[Any, ...]
     answer: bytes | None
+    depth: int
     known: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     seen: set[tuple[str, str]] = field(default_factory=set)
     cuts: int = 0
 
     @classmethod
-    def record(cls, case: Case, folder: Path) -> "Walk":
+    def record(cls, case: Case, folder: Path, depth: int = DEPTH) -> "Walk":
         """Run a case in ``folder`` and record it."""
         folder.mkdir()
         if case.edges is not None:
@@ -95,7 +95,7 @@ class Walk:
         found, there = Cut(disk.operations, "all").tree(disk.root), real_tree(folder)
         differ = sorted(name for name in found.keys() | there.keys() if found.get(name) != there.get(name))
         _require(not differ, f"{case.name}: the record is not complete, {differ[:3]} differ")
-        return cls(case, disk, bits(result), there.get("answer.csv"))
+        return cls(case, disk, bits(result), there.get("answer.csv"), depth)
 
     def check(self, cut: Cut, folder: Path) -> None:
         """Rebuild the files after a power cut and go on from there."""
@@ -103,7 +103,7 @@ class Walk:
         self.cuts += 1
         self._check_kept(tree, cut, what)
         part = committed_part(tree)
-        key = fingerprint(tree, part)
+        key = fingerprint(tree, part, self.depth)
         if key in self.seen:
             return
         self.seen.add(key)
@@ -177,6 +177,7 @@ def walk(
     folder: Path,
     *,
     every: int = 1,
+    depth: int = DEPTH,
     most: int | None = None,
     seed: int = 0,
     states: tuple[str, ...] = STATES,
@@ -185,7 +186,7 @@ def walk(
 
     With ``most``, at so many of them that are drawn, each in one of the states.
     """
-    found, dice = Walk.record(case, folder / case.name), random.Random(f"{seed} {case.name}")
+    found, dice = Walk.record(case, folder / case.name, depth), random.Random(f"{seed} {case.name}")
     points: Sequence[int] = range(1, found.disk.operations + 1, every)
     if most is not None:
         points = sorted(dice.sample(points, min(most, len(points))))
@@ -205,11 +206,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--depth", type=int, default=DEPTH, help="parts of the names of what is left over that count")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     for name in args.cases.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            facts = walk(CASES[name], Path(folder), every=args.every, seed=args.seed)
+            facts = walk(CASES[name], Path(folder), every=args.every, depth=args.depth, seed=args.seed)
         print(f"{name}: " + ", ".join(f"{what} {count}" for what, count in facts.items()), flush=True)
     return 0
 

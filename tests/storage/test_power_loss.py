@@ -80,11 +80,11 @@ def test_a_sync_that_is_forgotten_is_found(powerloss, fast_folder, monkeypatch, 
     case = powerloss.CASES["table"]
     real = powerloss.Walk.record
 
-    def record(case, folder):
+    def record(case, folder, depth):
         with monkeypatch.context() as patch:
             for owner, name, function in FORGOTTEN[what]:
                 patch.setattr(owner, name, function)
-            return real(case, folder)
+            return real(case, folder, depth)
 
     monkeypatch.setattr(powerloss.Walk, "record", record)
     with pytest.raises(AssertionError, match="power cut at"):
