@@ -157,7 +157,9 @@ class PairSchedule:
         place = Place.at(root, self.source.look(root, crew))
         seen = Bound(root.T @ root)
         seen.raise_by(place)
-        point.best = max(point.best, seen.value, self.bound(state))
+        best = max(seen.value, self.bound(state))
+        if best > point.best:
+            point.best, state.moved = best, True
         return place
 
     def _certificate(self, state: PairState, place: Place) -> Certificate:

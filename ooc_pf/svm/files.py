@@ -30,6 +30,7 @@ from .labels import encode_labels
 from .program import NONE, Program
 
 MOST_CLASSES = 1000
+LARGEST_EXACT = float(1 << 53)  # beyond it not every whole number is a float
 ROWS = "rows.npy"  # of a workspace: what was unpacked
 SOURCE = {"file": str, "labels": str | None, "columns": list, "features": list, "unpacked": bool, "digest": str}
 
@@ -257,7 +258,7 @@ def _find_classes(source: ArrayFile | ParquetRows, at: int) -> np.ndarray:
 def _plain_labels(part: np.ndarray, name: str, first: int) -> np.ndarray:
     """Labels as integers or text; numbers that are not whole are no classes."""
     if part.dtype.kind in "biu":
-        return part.astype(np.int64)
+        return _as_integers(part, name, first)
     if part.dtype.kind == "U":
         return part
     if part.dtype.kind != "f":
@@ -266,6 +267,16 @@ def _plain_labels(part: np.ndarray, name: str, first: int) -> np.ndarray:
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"{name} has the label {part[at]} at row {first + at}; labels are whole numbers or text")
+    return _as_integers(part, name, first)
+
+
+def _as_integers(part: np.ndarray, name: str, first: int) -> np.ndarray:
+    """Labels as int64, of which none becomes another one."""
+    limit = LARGEST_EXACT if part.dtype.kind == "f" else np.iinfo(np.int64).max
+    wrong = part > limit if part.dtype.kind == "u" else np.abs(part) > limit if part.dtype.kind == "f" else None
+    if wrong is not None and wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"{name} has the label {part[at]} at row {first + at}, which is too large for a number of a class")
     return part.astype(np.int64)
 
 

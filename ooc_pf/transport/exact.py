@@ -245,7 +245,7 @@ class ExactSchedule:
         """The value of the best plan at hand, and of the dual."""
         point = state.point
         if look.value > point.lower:
-            point.lower, point.best = look.value, point.z
+            point.lower, point.best, state.moved = look.value, point.z, True
         plans = [self._plan_of(point, look), *([point.plan] if point.plan else [])]
         seen = [(self._certificate(plan, point.lower), plan) for plan in plans]
         return min(seen, key=lambda each: max(each[0].gap, each[0].violation / self.mass))
