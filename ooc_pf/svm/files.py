@@ -276,7 +276,9 @@ def _as_integers(part: np.ndarray, name: str, first: int) -> np.ndarray:
     wrong = part > limit if part.dtype.kind == "u" else np.abs(part) > limit if part.dtype.kind == "f" else None
     if wrong is not None and wrong.any():
         at = int(np.argmax(wrong))
-        raise InputError(f"{name} has the label {part[at]} at row {first + at}, which is too large for a number of a class")
+        raise InputError(
+            f"{name} has the label {part[at]} at row {first + at}, which is too large for a number of a class"
+        )
     return part.astype(np.int64)
 
 
