@@ -22,6 +22,10 @@ from .schedule import CycleState
 from .stored import load_point, load_program
 from .valid import are_valid
 
+# Multipliers that move y by more than this many times the size of the numbers are cut down: they belong to other
+# units, and what they leave in the last digits of y would outlive them.
+FARTHEST = 10.0
+MOST_CENTRE = 2.0  # x ends between 0 and 1
 NOWHERE = -1  # the number of a node or pair that the new graph does not have
 
 
@@ -85,7 +89,7 @@ def take_over(state: CycleState, edges: Edges, labels: np.ndarray, other: OtherR
     if point.program.closing < 0.0:
         rows, dual = _turned(rows, dual, repels)
         _take_centre(point, other, number, repels)
-    state.rows.fill(rows, dual)
+    state.rows.fill(rows, _cut_down(rows, dual, point.program))
     for block in state.rows.blocks():
         # Whoever verifies the new run would refuse it.
         require(are_valid(block, edges, point.program), other.name, "a stored row is not a cycle of its graph")
@@ -149,13 +153,22 @@ def _turned(rows: Rows, dual: np.ndarray, repels: np.ndarray) -> tuple[Rows, np.
     return replace(rows, edges=rows.edges[at]), dual[keep]
 
 
+def _cut_down(rows: Rows, dual: np.ndarray, program: CycleProgram) -> np.ndarray:
+    """The multipliers, none so large that its row alone moves an edge too far."""
+    if not len(rows):
+        return dual
+    inverse = program.inverse.whole
+    assert inverse is not None
+    return np.minimum(dual, FARTHEST * program.magnitude / np.maximum.reduceat(inverse[rows.edges], rows.start[:-1]))
+
+
 def _take_centre(point: CyclePoint, other: OtherRun, number: np.ndarray, repels: np.ndarray) -> None:
     """Of two linear programs: go on with proximal steps from where the other one was, and as long ones."""
     before, program = other.point.program, point.program
     if before.step is None or program.step is None or (program.pairs is not None and before.step != program.step):
         return
     there = number >= 0
-    centre, old = np.zeros(program.size), np.maximum(before.target.whole[there] - before.step, 0.0)
+    centre, old = np.zeros(program.size), np.clip(before.target.whole[there] - before.step, 0.0, MOST_CENTRE)
     changed = other.repels[there] != repels[number[there]]
     centre[number[there]] = np.where(changed, np.maximum(1.0 - old, 0.0), old)
     target = Vector.of(centre + before.step)
