@@ -140,8 +140,8 @@ class ItmlFamily(HandedFamily):
             least = float(np.sum(root * root)) - log_determinant(root) - d if held else 0.0
             above = manifest["objective"] >= max(least, manifest["lower_bound"]) * (1.0 - 1e-9)
             demand(workspace, above, "the objective is below what it cannot be below")
-        claimed = claimed_now(manifest) or {"worth": float(d)}
-        check_certificate(workspace, violation=None, scale=1.0, worth=claimed["worth"])
+        worth = (claimed_now(manifest) or {}).get("worth") or float(d)
+        check_certificate(workspace, violation=None, scale=1.0, worth=worth)
         return {"rows": manifest["n_active"], "lower_bound": manifest["lower_bound"]}
 
 

@@ -143,8 +143,9 @@ class TransportFamily(HandedFamily):
             support = SupportCount()
             support.read(group / "rows")
             demand(workspace, len(support) == rows, "the support is not as large as the manifest says")
-        claimed = claimed_now(manifest) or {"scale": 1.0, "worth": 0.0}
-        check_certificate(workspace, violation=None, scale=claimed["scale"], worth=claimed["worth"])
+        claimed = claimed_now(manifest) or {}
+        scale, worth = claimed.get("scale") or 1.0, claimed.get("worth") or 0.0
+        check_certificate(workspace, violation=None, scale=scale, worth=worth)
         return {"rows": rows, "lower_bound": manifest["lower_bound"]}
 
 

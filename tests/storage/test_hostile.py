@@ -275,6 +275,16 @@ def test_no_run_begins_with_rows_that_are_none(made, mutate, tmp_path, name):
         CASES[name](warm_start=run)
 
 
+def test_a_step_of_another_length_is_refused_on_a_complete_graph(made, mutate, tmp_path):
+    """Pairs that get a variable later would have another one."""
+    run = made("complete-linear", tmp_path / "run.pf")
+    change_manifest(run, "problem.options.settings.gamma", ...)
+    mutate.reseal(run)
+    for use in (pf.verify, pf.resume):
+        with pytest.raises(pf.WorkspaceError, match="the step is damaged"):
+            use(run)
+
+
 def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path, settings):
     settings.searches_on_disk()
     run = tmp_path / "run.pf"
@@ -366,7 +376,10 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("rows", "plan.task", -1), ("rows", "plan.least", "x"), ("rows", "plan.stage", ""), ("rows", "plan.verdict", 3),
         ("rows", "closing.feasible", ...), ("sets", "closing.feasible", ...), ("rows", "closing.lower_bound", ...),
         ("sets", "plan.since", 0.5), ("sets", "problem.options.seed", ...), ("external", "plan.cold", None),
-        ("transport-exact", "plan.level", 3), ("transport-exact", "plan.stage", "newton"),
+        ("itml", "closing.worth", ...), ("transport", "certificate.worth", ...),
+        ("transport", "certificate.scale", ...),
+        ("itml", "certificate.worth", ...), ("transport-exact", "plan.level", 3),
+        ("transport-exact", "plan.stage", "newton"),
         ("transport-exact", "plan.stage", "interior"),
     ],
     ids=lambda part: "deep" if part is DEEP else str(part)[:40],
