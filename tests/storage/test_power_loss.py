@@ -11,6 +11,10 @@ from ooc_pf.storage import workspace as ws
 
 TOOLS = Path(__file__).parents[2] / "tools"
 FAMILIES = ("nearness", "clustering", "complete", "linear", "table", "rows", "sets")
+EVERYWHERE = (
+    *FAMILIES, "external", "linear-external", "clustering-external", "complete-linear", "warm", "svm", "svm-npy",
+    "svm-parquet", "itml", "itml-projections", "transport", "transport-exact",
+)  # fmt: skip
 pytestmark = pytest.mark.faults
 
 
@@ -35,12 +39,12 @@ def fast_folder(tmp_path):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_cuts_here_and_there(powerloss, fast_folder, name):
-    facts = powerloss.walk(powerloss.CASES[name], fast_folder, most=14)
+    facts = powerloss.walk(powerloss.CASES[name], fast_folder, most=20, depth=99)
     assert facts["operations"] > 300 and facts["disks"] >= 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FAMILIES, "external"])
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_cuts_everywhere(powerloss, fast_folder, name):
     facts = powerloss.walk(powerloss.CASES[name], fast_folder)
     assert facts["points"] == facts["operations"]
