@@ -1,5 +1,6 @@
 """The same bits however a problem is run: in memory, on disk, by many, with little memory, in parts, among kills."""
 
+import contextlib
 import multiprocessing
 import os
 import re
@@ -135,6 +136,18 @@ def test_killed_is_uninterrupted(name, alone, tmp_path):
     assert Workspace(path).manifest["iteration"] >= 2
     pf.verify(path, oracle="numba")
     assert_same_run(alone(name), go_on(name, path))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith(("nearness", "table", "rows", "sets"))])
+def test_stopped_before_its_answer_is_uninterrupted(name, alone, tmp_path, monkeypatch):
+    """The last iteration was committed, what the problem makes of it was not."""
+    with monkeypatch.context() as patch:
+        patch.setattr("ooc_pf.engine.place._commit_answer", lambda *_: (_ for _ in ()).throw(RuntimeError("killed")))
+        with contextlib.suppress(RuntimeError):
+            CASES[name](workspace=tmp_path / "run.pf", workers=1)
+    assert Workspace(tmp_path / "run.pf").manifest["status"] in ("converged", "ratio_reached")
+    assert_same_run(alone(name), go_on(name, tmp_path / "run.pf"))
 
 
 def test_every_family_has_a_case(alone):

@@ -237,7 +237,8 @@ def _number(handle: Any) -> int:
 
 def _marked(disk: Disk, commit: Callable[..., None], place: Workspace, *args: Any, **more: Any) -> None:
     commit(place, *args, **more)
-    disk.mark(dict(place.manifest))
+    if os.path.realpath(place.path).startswith(disk.base + os.sep):  # and not of a run that it begins with
+        disk.mark(dict(place.manifest))
 
 
 # -- after a power cut ------------------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 python tools/fuzz.py [--seconds 60] [--seed 0] [--cases nearness,table] [--keep DIRECTORY]
 
 Every mutation, see `mutate`, is opened, reported, verified, resumed and verified again, in a process of its own with a
-time limit. Each step must end well or with one of the package's errors. A run that goes on must come to the bits of the
-undisturbed run, or to an answer that `verify` accepts; if it does not, `verify` must have refused it from the start.
-Prints what became of the mutations and exits with 1 if there was a failure; a seed and a number repeat it.
+time limit. So are files of edges, and runs that begin with a mutated one. Each step must end well or with one of the
+package's errors. A run that goes on must come to the bits of the undisturbed run, or to an answer that `verify`
+accepts; if it does not, `verify` must have refused it from the start. Prints what became of the mutations and exits
+with 1 if there was a failure; a seed and a number repeat it.
 """
 
 import argparse
@@ -26,7 +27,8 @@ from mutate import mutate_edges, mutate_workspace
 from small import CASES, bits
 
 import ooc_pf as pf
-from ooc_pf.commands.status import read_status
+from ooc_pf.commands.explain import explain
+from ooc_pf.commands.status import follow, read_status
 
 OURS = (pf.InputError, pf.WorkspaceError, pf.BudgetError)
 SECONDS = 100  # that a mutation may take
@@ -53,12 +55,15 @@ def try_workspace(name: str, folder: Path) -> dict[str, Any]:
     """Every step on a workspace; ``bits`` are those of the answer it went on to."""
     run, steps = folder / "run.pf", {}
     _attempt(steps, "open", lambda: pf.open(run).duals)
+    _attempt(steps, "explain", lambda: explain(pf.open(run)))
     _attempt(steps, "status", lambda: read_status(run))
+    _attempt(steps, "watch", lambda: list(follow(run, 0.0)))
     _attempt(steps, "report", lambda: pf.report(run))
+    _attempt(steps, "page", lambda: pf.report(run, format="html"))
     _attempt(steps, "verify", lambda: pf.verify(run, oracle="numba", workers=1))
     case = CASES[name]
     again = case.solve if case.own else pf.resume
-    result = _attempt(steps, "resume", lambda: again(run, workers=1, max_iter=60, max_time=SECONDS / 10))
+    result = _attempt(steps, "resume", lambda: again(run, workers=1, max_iter=100, max_time=SECONDS / 10))
     if result is not None:
         steps["bits"] = _attempt(steps, "answer", lambda: bits(result))
         _attempt(steps, "after", lambda: pf.verify(run, oracle="numba", workers=1))
@@ -77,7 +82,17 @@ def try_edges(name: str, folder: Path) -> dict[str, Any]:
     return steps
 
 
-TRIES = {"workspace": try_workspace, "edges": try_edges}
+def try_past(name: str, folder: Path) -> dict[str, Any]:
+    """Begin a run with what the mutated workspace of another one holds."""
+    run, steps = folder / "run.pf", {}
+    past = folder / "past" / "run.pf"
+    _attempt(steps, "resume", lambda: CASES[name].solve(run, warm_start=past, workers=1, max_iter=100))
+    if steps["resume"] == "fine":
+        _attempt(steps, "after", lambda: pf.verify(run, oracle="numba", workers=1))
+    return steps
+
+
+TRIES = {"workspace": try_workspace, "edges": try_edges, "past": try_past}
 
 
 def work(pipe: Any) -> None:
@@ -162,6 +177,12 @@ class Campaign:
             place.mkdir()
             CASES[name].edges(place / "edges.txt")
             (place / "edges.txt").write_bytes(mutate_edges((place / "edges.txt").read_bytes(), dice))
+        elif CASES[name].past is not None and dice.random() < 0.5:
+            kind, expected = "past", None
+            place.mkdir()
+            CASES[name].start(place)
+            shutil.copytree(CASES[name].past(), place / "past" / "run.pf")
+            what = "past " + mutate_workspace(place / "past" / "run.pf", dice)
         else:
             kind, expected = "workspace", self._expected[name]
             shutil.copytree(self._folder / f"{name}-{dice.choice(STOPS)}", place)

@@ -207,7 +207,8 @@ def _metadata(run: Path, dice: Dice) -> None:
 
 
 def _chunk(run: Path, dice: Dice) -> None:
-    file = dice.choice(sorted(file for file in run.rglob("c/*") if file.is_file()))
+    """Bytes of a chunk, or of rows that are not in chunks."""
+    file = dice.choice(sorted(file for file in (*run.rglob("c/*"), *run.glob("*.npy")) if file.is_file()))
     file.write_bytes(mutate_bytes(file.read_bytes(), dice))
 
 

@@ -1,6 +1,5 @@
 """The history of a run as curves, for pages and pictures."""
 
-import math
 from typing import Any, NamedTuple
 
 # Fields of a record, by the names that progress has for them.
@@ -8,6 +7,7 @@ BOUNDS = {"lower_bound": "lower bound", "objective": "objective"}
 ERRORS = {"gap": "gap", "worst": "violation"}
 ROWS = {"found": "rows found", "kept": "rows kept"}
 COST, RATIO = {"cost": "cost"}, {"ratio": "certified ratio"}  # of clusters, on the way
+LARGEST = 1e300  # shown; differences of such numbers are still numbers
 MOST_POINTS = 600  # of a curve; longer ones are thinned out
 
 
@@ -39,7 +39,7 @@ def curves(history: list[dict[str, Any]], fields: dict[str, str], *, positive: b
 
 
 def _is_shown(value: Any, positive: bool) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value) and (value > 0.0 or not positive)
+    return isinstance(value, int | float) and abs(value) < LARGEST and (value > 0.0 or not positive)
 
 
 def thinned(points: list[Any]) -> list[Any]:

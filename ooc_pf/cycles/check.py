@@ -1,6 +1,7 @@
 """Check a workspace against itself: every chunk, every row, the invariant, and the certificate by a second engine."""
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..engine.check import TOLERANCE, agree, check_certificate, claimed_now, require
 from ..engine.parallel import count_workers, worker_pool
-from ..engine.rows import RowBlock, Rows
+from ..engine.rows import Rows
 from ..engine.store import ConstraintStore
 from ..kernels.paths import UNLIMITED
 from ..storage.arrays import read_parts
@@ -27,6 +28,7 @@ from .program import CycleProgram, MakeProgram, nonnegative
 from .search import NO_PAIRS, Found, NumbaOracle, SearchRules, all_sources
 from .search_igraph import IgraphOracle
 from .stored import load_point, load_program
+from .valid import are_valid
 
 # (workspace, edges, iterate, rows, feasible point) -> what was recomputed
 CheckAnswer = Callable[[Workspace, Edges, CyclePoint, ConstraintStore, Vector], dict[str, Any]]
@@ -80,7 +82,7 @@ class _Check:
         program, y = iterate.program, iterate.y
         rows = ConstraintStore(self.budget.rows, self.pool).read(workspace.generation / "rows", y.size)
         for block in rows.blocks():
-            require(workspace, _are_cycles(block, edges, program), "a stored row is not a cycle of the graph")
+            require(workspace, are_valid(block, edges, program), "a stored row is not a cycle that its problem has")
             require(workspace, np.array_equal(block.rows.keys(), block.key), "a stored row does not fit its key")
         drift, scale = self._drift(program, rows, y), program.magnitude
         require(workspace, drift <= TOLERANCE * scale, f"x does not follow from the duals: they differ by {drift:.2e}")
@@ -136,7 +138,9 @@ class _Check:
         parts = (
             (read_parts(self.workspace.graph, field.name), read_parts(folder, field.name)) for field in fields(Graph)
         )
-        return all(np.array_equal(a, b) for one, other in parts for a, b in zip(one, other, strict=True))
+        nothing = np.empty(0)  # where the other one has more
+        together = (pair for one, other in parts for pair in itertools.zip_longest(one, other, fillvalue=nothing))
+        return all(np.array_equal(a, b) for a, b in together)
 
     def _drift(self, program: CycleProgram, rows: ConstraintStore, y: Vector) -> float:
         again = Vector(y.size, pool=self.pool)
@@ -203,18 +207,3 @@ class _Unlisted:
 def _same(one: np.ndarray | Vector, other: np.ndarray | Vector) -> bool:
     one, other = (each.whole if isinstance(each, Vector) else each for each in (one, other))
     return np.array_equal(one, other)
-
-
-def _are_cycles(block: RowBlock, edges: Edges, program: CycleProgram) -> bool:
-    """Whether every node of every row has exactly two of its edges.
-
-    That makes a row a cycle, or several, of which one holds the closing edge; as x >= 0 its inequality is valid.
-    """
-    if program.pairs:
-        low, high = program.pairs.ends[block.table].T
-    else:
-        low, high = edges.u.take(block.table), edges.v.take(block.table)
-    row = np.repeat(np.arange(len(block.dual)), np.diff(block.start))
-    visited = np.concatenate((low[block.index], high[block.index])).astype(np.int64)
-    _, uses = np.unique(np.tile(row, 2) * np.int64(edges.nodes) + visited, return_counts=True)
-    return bool((uses == 2).all())

@@ -124,8 +124,14 @@ class CycleFamily:
         options = workspace.manifest["problem"]["options"]
         check_fields(options, {**STORED, **self.stored}, workspace.record, "problem.options.")
         require(options["oracle"] in ("numba", "igraph"), workspace.record, f"oracle is {options['oracle']!r}")
-        require(self.sound(options), workspace.record, "the options are none that a run has")
+        in_memory = options["oracle"] == "igraph" or self.settings(options, True) is None
+        sound = self.sound(options) and not (options["external"] and in_memory)
+        require(sound, workspace.record, "the options are none that a run has")
         self._stored_settings(workspace)
+        answer = workspace.answer if self.check_answer is not None else None
+        if answer is not None:
+            told = ("lp_lower_bound", "cost") if (answer / "labels").exists() else ("lp_lower_bound",)
+            check_fields(workspace.manifest["facts"], dict.fromkeys(told, float), workspace.record, "facts.")
 
     def _stored_settings(self, workspace: Workspace) -> Settings:
         return Settings.read(workspace.manifest["problem"]["options"]["settings"], workspace.record)

@@ -16,8 +16,10 @@ from scipy import sparse
 
 from ..errors import InputError, WorkspaceError
 from ..storage.arrays import read_array, write_parts
-from ..storage.vectors import Pool, Vector, read_vector
+from ..storage.vectors import Pool, Vector, read_vector, spans
 from . import settings
+
+MIX = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)  # those of splitmix64
 
 
 @dataclass(frozen=True)
@@ -101,10 +103,27 @@ class Graph:
         )
         if sound:
             sources[self.sources] = True
-            sound = np.count_nonzero(sources) == len(self.sources)
+            sound = np.count_nonzero(sources) == len(self.sources) and self._goes_both_ways()
         if not sound:
             raise WorkspaceError(f"{where} is damaged: it is no graph; `ooc-pf solve --restart` starts again")
         return self
+
+    def _goes_both_ways(self) -> bool:
+        """Whether every arc has its reverse, over the same edge: searches in lanes find parents by walking back.
+
+        In one pass, without sorting: a fingerprint of each arc is added upward and taken off downward.
+        """
+        total = first = 0
+        for head, edge in spans(self.arc_node, self.arc_edge):
+            tail = np.searchsorted(self.arc_start, np.arange(first, first + len(head)), side="right") - 1
+            low, high = np.minimum(tail, head).astype(np.uint64), np.maximum(tail, head).astype(np.uint64)
+            mark = (low << np.uint64(32) | high) * MIX[0] ^ edge.astype(np.uint64) * MIX[1]
+            mark = (mark ^ mark >> np.uint64(29)) * MIX[2]
+            if (tail == head).any():
+                return False
+            total += int(np.where(tail < head, mark, -mark).sum())
+            first += len(head)
+        return total % (1 << 64) == 0
 
 
 def _is_index(start: np.ndarray, total: int) -> bool:

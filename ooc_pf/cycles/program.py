@@ -8,14 +8,13 @@ the smaller of limit and distance, is feasible. For duals z >= 0 of the rows the
 ``y = t - inverse * A'z``.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..engine.certificate import check_worth
 from ..engine.rows import RowBlock
-from ..errors import InputError
 from ..kernels.sweep import add_load, exceeding_load, project_rows
 from ..storage.vectors import Pool, Vector, spans
 from . import settings
@@ -106,13 +105,12 @@ class CycleProgram:
         return self.inverse.size
 
     def checked(self) -> "CycleProgram":
-        """Refuses numbers so large, or weights so far from one, that the objective overflows."""
+        """Refuses numbers so large or small, or weights so far from one, that nothing is left of the objective."""
         with np.errstate(over="ignore"):
             size = self.value(Vector.constant(self.size, 0.0))
-        if not math.isfinite(size):
-            raise InputError(
-                "the values or weights are too large: their objective is not a finite number; rescale them"
-            )
+        # Where x = 0 costs nothing, as it does of clusterings, all that counts is that it is a number.
+        largest = self.scale if self.closing > 0.0 else 0.0
+        check_worth(size, largest)
         return self
 
     @property

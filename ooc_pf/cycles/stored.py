@@ -68,7 +68,9 @@ def _stored_step(program: CycleProgram, group: Path, pool: Pool) -> CycleProgram
     if not (group / "step").exists():  # of a release in which all steps had one length
         return replace(program, target=target)
     step = read_array(group, "step", dtype=np.float64)
-    if step.shape != (1,) or not -np.inf < step[0] < 0.0:
+    sound = step.shape == (1,) and -np.inf < step[0] < 0.0
+    # Of a complete graph all steps have one length: pairs that get a variable later have that of the program.
+    if not sound or (program.pairs is not None and step[0] != program.step):
         raise WorkspaceError(f"{group}: the step is damaged; `ooc-pf solve --restart` starts again")
     return (
         replace(program, target=target) if step[0] == program.step else program.stretched(float(step[0]), target, pool)

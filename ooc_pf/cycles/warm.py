@@ -5,12 +5,14 @@ prove a bound, so what is taken over proves as much as it can on the new numbers
 """
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from ..engine.rows import Rows
 from ..engine.store import read_blocks
 from ..storage.arrays import read_labels
+from ..storage.records import require
 from ..storage.vectors import Pool, Vector
 from ..storage.workspace import Workspace
 from .inputs import Edges, load_edges
@@ -18,7 +20,12 @@ from .point import CyclePoint
 from .program import CycleProgram, MakeProgram
 from .schedule import CycleState
 from .stored import load_point, load_program
+from .valid import are_valid
 
+# Multipliers that move y by more than this many times the size of the numbers are cut down: they belong to other
+# units, and what they leave in the last digits of y would outlive them.
+FARTHEST = 10.0
+MOST_CENTRE = 2.0  # x ends between 0 and 1
 NOWHERE = -1  # the number of a node or pair that the new graph does not have
 
 
@@ -28,6 +35,8 @@ class OtherRun:
 
     Attributes
     ----------
+    name : str or Path
+        Of its workspace.
     labels : array
         Of its nodes.
     ends : int64[variables, 2]
@@ -40,6 +49,7 @@ class OtherRun:
         What it remembered.
     """
 
+    name: str | Path
     labels: np.ndarray
     ends: np.ndarray
     repels: np.ndarray
@@ -56,7 +66,7 @@ class OtherRun:
         rows = Rows.join([block.rows for block in blocks])
         dual = np.concatenate([np.empty(0), *(block.dual for block in blocks)])
         place.check_groups()
-        return cls(read_labels(place.edges), *_variables(point.program, edges), point, rows, dual)
+        return cls(place.name, read_labels(place.edges), *_variables(point.program, edges), point, rows, dual)
 
 
 def take_over(state: CycleState, edges: Edges, labels: np.ndarray, other: OtherRun) -> None:
@@ -79,7 +89,10 @@ def take_over(state: CycleState, edges: Edges, labels: np.ndarray, other: OtherR
     if point.program.closing < 0.0:
         rows, dual = _turned(rows, dual, repels)
         _take_centre(point, other, number, repels)
-    state.rows.fill(rows, dual)
+    state.rows.fill(rows, _cut_down(rows, dual, point.program))
+    for block in state.rows.blocks():
+        # Whoever verifies the new run would refuse it.
+        require(are_valid(block, edges, point.program), other.name, "a stored row is not a cycle of its graph")
     point.program.rebuild(((block, block.dual) for block in state.rows.blocks()), point.y)
     if other.point.labels is not None:
         point.labels = _carried(other.point.labels, node, edges.nodes)
@@ -140,13 +153,22 @@ def _turned(rows: Rows, dual: np.ndarray, repels: np.ndarray) -> tuple[Rows, np.
     return replace(rows, edges=rows.edges[at]), dual[keep]
 
 
+def _cut_down(rows: Rows, dual: np.ndarray, program: CycleProgram) -> np.ndarray:
+    """The multipliers, none so large that its row alone moves an edge too far."""
+    if not len(rows):
+        return dual
+    inverse = program.inverse.whole
+    assert inverse is not None
+    return np.minimum(dual, FARTHEST * program.magnitude / np.maximum.reduceat(inverse[rows.edges], rows.start[:-1]))
+
+
 def _take_centre(point: CyclePoint, other: OtherRun, number: np.ndarray, repels: np.ndarray) -> None:
     """Of two linear programs: go on with proximal steps from where the other one was, and as long ones."""
     before, program = other.point.program, point.program
     if before.step is None or program.step is None or (program.pairs is not None and before.step != program.step):
         return
     there = number >= 0
-    centre, old = np.zeros(program.size), np.maximum(before.target.whole[there] - before.step, 0.0)
+    centre, old = np.zeros(program.size), np.clip(before.target.whole[there] - before.step, 0.0, MOST_CENTRE)
     changed = other.repels[there] != repels[number[there]]
     centre[number[there]] = np.where(changed, np.maximum(1.0 - old, 0.0), old)
     target = Vector.of(centre + before.step)

@@ -7,7 +7,10 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..errors import InputError
+
 NEGLIGIBLE = 1e-12  # rounding: bounds below this part of the worth of a problem count as zero
+SMALLEST = 1e-280  # a worth of which even the negligible part is a number with all its digits
 EQUAL = 1e-15  # rounding: bounds that differ by less than this part of the worth are the same
 
 
@@ -57,6 +60,17 @@ def relative_gap(upper: float, lower: float, worth: float = 0.0) -> float:
     if difference <= EQUAL * worth:
         return 0.0
     return difference / size if size > 0.0 else math.inf
+
+
+def check_worth(worth: float, largest: float) -> None:
+    """Refuse values whose objective is no number, or so small that nothing is proven about it.
+
+    ``largest`` is the largest of them; where all are zero there is nothing to lose.
+    """
+    if not math.isfinite(worth):
+        raise InputError("the values or weights are too large: their objective is not a finite number; rescale them")
+    if worth < SMALLEST and largest > 0.0:
+        raise InputError("the values or weights are too small: parts of their objective are lost; rescale them")
 
 
 def certified_ratio(cost: float, bound: float) -> float | None:

@@ -237,7 +237,8 @@ def describe_iteration(
         parts.append(f"ratio {record['ratio']:.5f}" + (f" (goal {ratio:.6g})" if ratio else ""))
     if "gap" in record:
         parts.append(f"gap {record['gap']:.1e}" + (f" (goal {tol:.0e})" if tol else ""))
-    parts += [f"violation {record['worst']:.1e}", f"rows {record['kept']}", f"found {record['found']}"]
+    parts += [f"violation {record['worst']:.1e}", f"rows {record['kept']}"]
+    parts += [f"found {record['found']}"] if "found" in record else []
     line = parts[0]
     for part in parts[1:]:
         if len(line) + 2 + len(part) > columns:

@@ -290,7 +290,9 @@ def open_result(family: Family, workspace: Workspace) -> Result:
     violation = checked.violation if checked else math.inf
     made = {**family.fields, **(manifest["facts"] if workspace.answer else {}), **family.measured(violation)}
     if (outcome / "labels").exists():
-        made["labels"] = read_array(outcome, "labels")
+        made["labels"] = read_array(outcome, "labels", dtype=np.int32)
+        if len(made["labels"]) != manifest["graph"]["nodes"]:
+            raise WorkspaceError(f"{outcome} is damaged: it has not one label for each node")
     result = Result(
         problem=family.name,
         made=made,

@@ -76,7 +76,14 @@ class ItmlFamily(HandedFamily):
         if program.method == NEWTON:
             return NoPairs()
         d = program.task.source.dimension
-        return PairStore(d, None if budget.rows is None else budget.rows // row_bytes(d))
+        most = None if budget.rows is None else budget.rows // row_bytes(d)
+        return PairStore(d, most, program.task.source.terms)
+
+    def load_rows(self, store: Any, point: Any, group: Path) -> Any:
+        store = super().load_rows(store, point, group)
+        if isinstance(store, PairStore):
+            require(store.has_made(point.matrix), group, "the matrix does not follow from the multipliers")
+        return store
 
     def problem(self, program: ItmlData, options: Options, session: Session) -> Any:
         crew = Crew(session.threads if session.workers > 1 else None, session.monitor.stop)

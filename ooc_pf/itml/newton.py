@@ -6,6 +6,7 @@ There the divergence from the prior has the identity as its Hessian, and the los
 with a loss, n the unit vector along R'v. So numbers stay of the size of the weights, however ill-conditioned A is.
 """
 
+import contextlib
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +19,15 @@ from .pairs import Crew, ListedPairs, Source, Sums, squared_norms
 def log_determinant(root: np.ndarray) -> float:
     """Of ``root @ root.T``, for a triangular root."""
     return 2.0 * float(np.sum(np.log(np.diag(root))))
+
+
+def is_positive(matrix: np.ndarray) -> bool:
+    """Whether a matrix is symmetric, up to rounding, and positive definite."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-9 * float(np.abs(matrix).max()))
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,14 @@ class Bound:
         self.matrix = step.T @ self.matrix @ step
 
     def raise_by(self, place: Place) -> None:
-        """Go to the best mixture with the multipliers of another look."""
+        """Go to the best mixture with the multipliers of another look.
+
+        Rounding can leave a matrix that is nearly singular without a factor; the bound then stays as it is.
+        """
+        with contextlib.suppress(np.linalg.LinAlgError):
+            self._mix(place)
+
+    def _mix(self, place: Place) -> None:
         ratios = eigh(place.dual, self.matrix, eigvals_only=True) - 1.0
         rise = place.conjugate - self.conjugate
 

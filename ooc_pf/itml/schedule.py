@@ -21,7 +21,7 @@ from ..storage.arrays import read_array, write_array
 from ..storage.records import require
 from ..storage.vectors import Vector
 from . import settings
-from .newton import Bound, Place, log_determinant
+from .newton import Bound, Place, is_positive, log_determinant
 from .pairs import Crew, Pairs, Source, squared_norms
 
 
@@ -40,13 +40,15 @@ class PairStore:
     d : int
     most : int or None
         How many pairs fit the memory.
+    terms : Terms or None
+        What multipliers are judged by when they are read.
     """
 
-    def __init__(self, d: int, most: int | None = None):
+    def __init__(self, d: int, most: int | None = None, terms: Terms | None = None):
         self.key = np.empty(0, np.int64)
         self.pairs = Pairs(np.empty((0, d)), np.empty(0, np.int8))
         self.dual = np.empty(0)
-        self._most = most
+        self._most, self._terms = most, terms
 
     def __len__(self) -> int:
         return len(self.key)
@@ -84,9 +86,18 @@ class PairStore:
         d = self.pairs.difference.shape[1]
         whole = len(key) == len(dual) == len(similar) and len(difference) == d * len(key)
         sound = whole and bool(np.isfinite(difference).all()) and bool(np.isfinite(dual).all() and (dual >= 0.0).all())
+        if sound and self._terms is not None:
+            # The conjugate of the losses is infinite beyond.
+            sound = bool((dual[similar.astype(bool)] * self._terms.upper < self._terms.near).all())
         require(sound and similar.dtype == np.bool_, group, "the pairs are not what a run writes")
         self.key, self.dual = key, dual
         self.pairs = Pairs(difference.reshape(-1, d), np.where(similar, 1, -1).astype(np.int8))
+
+    def has_made(self, matrix: np.ndarray) -> bool:
+        """Whether a matrix is the one that follows from the multipliers."""
+        inverse = self.inverse()
+        near = np.allclose(matrix @ inverse, np.eye(len(matrix)), atol=1e-6)
+        return near and is_positive(matrix) and is_positive(inverse)
 
     def inverse(self) -> np.ndarray:
         """I + sum sign dual vv'."""
@@ -167,7 +178,9 @@ class PairSchedule:
         place = Place.at(root, self.source.look(root, crew))
         seen = Bound(root.T @ root)
         seen.raise_by(place)
-        point.best = max(point.best, seen.value, self.bound(state))
+        best = max(seen.value, self.bound(state))
+        if best > point.best:
+            point.best, state.moved = best, True
         return place
 
     def _certificate(self, state: PairState, place: Place) -> Certificate:

@@ -14,7 +14,7 @@ from ..storage.arrays import read_array, write_array
 from ..storage.records import require
 from ..storage.vectors import Vector
 from . import settings
-from .newton import Bound, Curvature, Place, Solved, first_place, solve_sample, step
+from .newton import Bound, Curvature, Place, Solved, first_place, is_positive, solve_sample, step
 from .pairs import Crew, ListedPairs, Source
 
 SAMPLE, NEWTON = "sample", "newton"
@@ -74,6 +74,7 @@ class StepPoint:
             require(whole and bool(np.isfinite(values).all()), group, f"{name} is not what a run writes")
         root, dual, matrix = (found[name].reshape(d, d) for name in ("root", "dual", "bound"))
         require(bool((np.diag(root) > 0.0).all() and (np.triu(root, 1) == 0.0).all()), group, "root is no root")
+        require(is_positive(matrix), group, "bound is not positive definite")
         value, conjugate, other, best, looks, made = counts.tolist()
         now = Solved(Place(root, value, dual, conjugate), Bound(matrix, other, best), looks=int(looks), steps=int(made))
         return cls(d, now, [(pair[0], pair[1]) for pair in found["steps"].reshape(-1, 2, d, d)])

@@ -19,6 +19,7 @@ from .paths import next_page
 UNSEEN, LABELLED, FRESH = range(3)  # states of a node; fresh: its arcs must be relaxed (again)
 LABEL_BITS = 61
 SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # multiplicative hashing (Knuth)
+MOST_EXPONENT = 1023  # of a power of two that is a float
 FAR = 1 << (LABEL_BITS + 1)  # as a label: no path; the sum of two labels is still a number
 
 
@@ -78,13 +79,14 @@ def exact_measure(radius: float, nodes: int) -> Measure:
 def tree_measure(radius: float, penalty: float, seed: int) -> Measure:
     """Short paths below ``radius``, where each arc costs one to two times ``penalty`` more than its length."""
     per_unit = _units(radius, LABEL_BITS)
-    hop = max(1, int(penalty * per_unit))
+    # A penalty far above the radius is no number of units; a length, a hop and its noise stay below `FAR` together.
+    hop = max(1, int(min(penalty * per_unit, float(1 << LABEL_BITS - 1))))
     return Measure(per_unit, 0, float(1 << LABEL_BITS), hop, (1 << hop.bit_length() - 1) - 1, seed)
 
 
 def _units(radius: float, bits: int) -> float:
-    """The power of two that takes ``radius`` to at most ``2**bits``."""
-    return float(np.ldexp(1.0, bits - int(np.frexp(radius)[1]))) if radius > 0 else 1.0
+    """The power of two that takes ``radius`` to at most ``2**bits``, or the largest there is."""
+    return float(np.ldexp(1.0, min(bits - int(np.frexp(radius)[1]), MOST_EXPONENT))) if radius > 0 else 1.0
 
 
 def limit_of(radius: float, measure: Measure) -> int:

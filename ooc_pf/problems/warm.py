@@ -9,7 +9,7 @@ import numpy as np
 
 from ..cycles.family import CycleData, CycleFamily
 from ..cycles.schedule import CycleState
-from ..cycles.warm import OtherRun, take_over
+from ..cycles.warm import FARTHEST, OtherRun, take_over
 from ..engine.family import Family, Options, Session, check_family, holds_run_of
 from ..errors import InputError, WorkspaceError
 from ..storage.arrays import read_labels
@@ -18,7 +18,9 @@ from ..storage.workspace import Workspace, is_path, read_steadily
 from ..triangles.family import TableData, TableFamily
 from ..triangles.program import TableProgram, add_loads
 from ..triangles.schedule import TableState
+from ..triangles.store import TriangleStore
 from ..triangles.sweeps import iterate_of
+from ..triangles.tiles import Tiles
 
 Begin = Callable[[Any, Any, Any, Options, Session], None]
 
@@ -83,8 +85,27 @@ def _begin_table(
 
     read_steadily(other, read)
     state.point.close()
-    state.point = iterate_of(program, add_loads(store, program.new_tiles()))
+    state.point = iterate_of(program, _cut_down(store, program, add_loads(store, program.new_tiles())))
     session.monitor.note(f"begins with the {len(store)} rows of {other}")
+
+
+def _cut_down(store: TriangleStore, program: TableProgram, load: Tiles) -> Tiles:
+    """The load of the multipliers, all of them made smaller if they are of other units; see `cycles.warm`."""
+    moved, allowed = 0.0, program.size
+    for span in load.passes():
+        inverse = 1.0 if program.inverse is None else program.inverse.read(*span)
+        moved = max(moved, float(np.abs(inverse * load.read(*span)).max(initial=0.0)))
+        if program.lower is not None:  # which x may have to rise to
+            allowed = max(allowed, float(program.lower.read(*span).max(initial=0.0)))
+    if moved <= FARTHEST * allowed:
+        return load
+    part = FARTHEST * allowed / moved
+    for at in range(len(store.tiling.blocks)):
+        rows = store.get(at)
+        store.put(at, replace(rows, dual=part * rows.dual))
+    for span in load.passes():
+        load.write(span[0], part * load.read(*span))
+    return load
 
 
 def _check(place: Workspace, family: Family) -> None:

@@ -246,7 +246,10 @@ def write_labels(group: Path, labels: np.ndarray | list[str]) -> None:
     if np.issubdtype(values.dtype, np.integer):
         write_array(group, "labels", values.astype(np.int64))
         return
-    encoded = [str(label).encode() for label in labels]
+    try:
+        encoded = [str(label).encode() for label in labels]
+    except UnicodeEncodeError as error:
+        raise InputError(f"the label {error.object!r} is no text: it holds half of a character of two") from None
     write_array(group, "label_end", np.cumsum([len(text) for text in encoded], dtype=np.int64))
     write_array(group, "label_text", np.frombuffer(b"".join(encoded), np.uint8))
 

@@ -20,6 +20,7 @@ NUMBERED = {"generation": "gen", "feasible": "feasible", "answer": "answer"}
 LARGEST = 1 << 24  # bytes of a manifest; a larger one was not written here
 MOST = (1 << 31) - 1  # nodes, edges
 NUMBER = float | int
+LONGEST = 1e12  # seconds of an iteration
 
 COUNTS = ("iteration", "history_bytes", *NUMBERED)
 ENTRIES = {"graph": dict, "problem": dict | None, "status": str}
@@ -34,9 +35,11 @@ RUN_ENTRIES = {
     "n_active": int,
 }
 CERTIFICATE = {name: NUMBER | None for name in ("objective", "lower_bound", "violation")}
+MAYBE_CERTIFIED = {"scale": NUMBER | None, "worth": NUMBER | None, "feasible": bool}
 # Of a record of the history: those every one has, and those some have.
 ITERATION = {"iteration": int, "stage": str, "lower_bound": NUMBER, "worst": NUMBER, "kept": int, "seconds": dict}
 MAYBE = {name: NUMBER for name in ("found", "relaxed", "projections", "gap", "read_bytes", "written_bytes")}
+MAYBE |= {name: NUMBER for name in ("cost", "bound_of_clusterings", "ratio")}
 
 
 def read_manifest(directory: Path, name: Any) -> dict[str, Any]:
@@ -118,7 +121,9 @@ def _check_run(manifest: dict[str, Any], file: Path) -> None:
     check_fields(manifest["plan"], {"stage": str}, file, "plan.")
     for entry in ("certificate", "closing"):
         if manifest[entry] is not None:
-            check_fields(manifest[entry], CERTIFICATE, file, f"{entry}.")
+            check_fields(
+                manifest[entry], {**CERTIFICATE, **_those(manifest[entry], MAYBE_CERTIFIED)}, file, f"{entry}."
+            )
     if "settings" in manifest["problem"]["options"]:
         check_fields(manifest["problem"]["options"], {"settings": dict | None}, file, "problem.options.")
     if manifest["n_active"] < 0:
@@ -146,6 +151,15 @@ def _checked_record(record: Any, file: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise WorkspaceError(f"{file} is damaged: an iteration is {shown(record)}")
     check_fields(record, ITERATION, file)
-    check_fields(record, {name: kind for name, kind in MAYBE.items() if name in record}, file)
+    check_fields(record, _those(record, MAYBE), file)
+    if "ratio" in record:
+        check_fields(record, {"cost": NUMBER}, file)
     check_fields(record["seconds"], dict.fromkeys(record["seconds"], NUMBER), file, "seconds.")
+    if not all(0.0 <= seconds < LONGEST for seconds in record["seconds"].values()):
+        raise WorkspaceError(f"{file} is damaged: no iteration takes such a time")
     return record
+
+
+def _those(stored: dict[str, Any], kinds: dict[str, Any]) -> dict[str, Any]:
+    """The kinds of the entries that are there."""
+    return {name: kind for name, kind in kinds.items() if name in stored}

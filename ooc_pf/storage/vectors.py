@@ -125,9 +125,14 @@ class Pool:
 
     def read_into(self, file: int, offset: int, values: np.ndarray) -> None:
         """Fill ``values`` from a file; past its end they stay as they are."""
-        got = os.preadv(self._files[file], [values.view(np.uint8).data], offset)
+        data, at = values.view(np.uint8).data, 0
+        while at < len(data):  # the system reads two gigabytes at most in one go
+            got = os.preadv(self._files[file], [data[at:]], offset + at)
+            if not got:
+                break
+            at += got
         with self._lock:
-            self.read_bytes += got
+            self.read_bytes += at
 
     def expect(self, file: int, offset: int, size: int) -> None:
         """Say that so many bytes will be read next: the system fetches them meanwhile, into memory of its own."""

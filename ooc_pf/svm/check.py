@@ -12,6 +12,7 @@ from ..storage.workspace import Workspace
 from .files import holds_rows, open_program
 from .labels import as_matrix
 from .program import Program, Sums, bound_at, row_weights, value_at
+from .schedule import SAMPLE
 
 
 def verify_svm(workspace: Workspace) -> dict[str, Any]:
@@ -34,12 +35,14 @@ def verify_svm(workspace: Workspace) -> dict[str, Any]:
             least = max(0.5 * float(np.sum(inner**2)), manifest["lower_bound"]) * (1.0 - 1e-9)
         demand(workspace, manifest["objective"] >= least, "the objective is below what it cannot be below")
         if holds_rows(workspace):
-            report |= _look_at_rows(workspace, points, options)
+            report |= _look_at_rows(workspace, points, lower, options)
     check_certificate(workspace, violation=None, scale=1.0, worth=0.0)
     return report
 
 
-def _look_at_rows(workspace: Workspace, points: np.ndarray, options: dict[str, Any]) -> dict[str, Any]:
+def _look_at_rows(
+    workspace: Workspace, points: np.ndarray, lower: np.ndarray, options: dict[str, Any]
+) -> dict[str, Any]:
     """Objective and bound at the stored point, by a look at all rows in the plainest way."""
     try:
         program = open_program(workspace, options["C"], options["fit_intercept"])
@@ -51,8 +54,22 @@ def _look_at_rows(workspace: Workspace, points: np.ndarray, options: dict[str, A
     bounds = [bound_at(w, program.border, sums, c) for c, w in enumerate(points)]
     agree(workspace, sum(values), workspace.manifest["objective"], "objective")
     # Bounds of earlier points may be better than those of this one.
-    demand(workspace, workspace.manifest["lower_bound"] <= sum(values) * (1.0 + 1e-9), "the lower bound is above F")
+    above = [bound > value * (1.0 + 1e-9) for bound, value in zip(lower, values, strict=True)]
+    demand(workspace, not any(above), "the lower bound of a class is above its F")
+    _check_known(workspace, points, values)
     return {"rows_read": program.table.rows, "objective": sum(values), "lower_bound_of_x": sum(bounds)}
+
+
+def _check_known(workspace: Workspace, points: np.ndarray, values: list[float]) -> None:
+    """What the run goes on with as the F of a class must be that F, where it is of the point that was looked at."""
+    base = read_array(workspace.generation, "base", dtype=np.float64)
+    known = read_array(workspace.generation, "value", dtype=np.float64)
+    demand(workspace, base.size == points.size and len(known) == len(points), "the stored base is not a point")
+    if workspace.manifest["plan"]["stage"] == SAMPLE:
+        return  # of some of the rows
+    for at, point, value, found in zip(base.reshape(points.shape), points, known, values, strict=True):
+        if np.isfinite(value) and np.array_equal(at, point):
+            agree(workspace, found, float(value), "objective of a class")
 
 
 def plain_sums(program: Program, points: np.ndarray) -> Sums:

@@ -30,6 +30,7 @@ from .labels import encode_labels
 from .program import NONE, Program
 
 MOST_CLASSES = 1000
+LARGEST_EXACT = float(1 << 53)  # beyond it not every whole number is a float
 ROWS = "rows.npy"  # of a workspace: what was unpacked
 SOURCE = {"file": str, "labels": str | None, "columns": list, "features": list, "unpacked": bool, "digest": str}
 
@@ -257,7 +258,7 @@ def _find_classes(source: ArrayFile | ParquetRows, at: int) -> np.ndarray:
 def _plain_labels(part: np.ndarray, name: str, first: int) -> np.ndarray:
     """Labels as integers or text; numbers that are not whole are no classes."""
     if part.dtype.kind in "biu":
-        return part.astype(np.int64)
+        return _as_integers(part, name, first)
     if part.dtype.kind == "U":
         return part
     if part.dtype.kind != "f":
@@ -266,6 +267,18 @@ def _plain_labels(part: np.ndarray, name: str, first: int) -> np.ndarray:
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"{name} has the label {part[at]} at row {first + at}; labels are whole numbers or text")
+    return _as_integers(part, name, first)
+
+
+def _as_integers(part: np.ndarray, name: str, first: int) -> np.ndarray:
+    """Labels as int64, of which none becomes another one."""
+    limit = LARGEST_EXACT if part.dtype.kind == "f" else np.iinfo(np.int64).max
+    wrong = part > limit if part.dtype.kind == "u" else np.abs(part) > limit if part.dtype.kind == "f" else None
+    if wrong is not None and wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(
+            f"{name} has the label {part[at]} at row {first + at}, which is too large for a number of a class"
+        )
     return part.astype(np.int64)
 
 
@@ -312,7 +325,7 @@ def _unpack(source: ParquetRows, columns: list[int], target: Path) -> None:
         for path, (first, last) in zip(files, strips, strict=True):
             with open(path, "wb") as file:
                 for block in source.blocks(columns[first:last], dtype, settings.TILE_ENTRIES):
-                    block.tofile(file)
+                    file.write(block.data)
             pa.default_memory_pool().release_unused()
         parts = [stack.enter_context(open(path, "rb")) for path in files]
         shape = source.rows, len(columns)
@@ -323,7 +336,7 @@ def _unpack(source: ParquetRows, columns: list[int], target: Path) -> None:
             found = [
                 np.fromfile(part, dtype, (high - low) * (b - a)) for part, (a, b) in zip(parts, strips, strict=True)
             ]
-            np.hstack([part.reshape(high - low, -1) for part in found]).tofile(whole)
+            whole.write(np.hstack([part.reshape(high - low, -1) for part in found]).data)
 
 
 def _named(files: Files) -> dict[str, str | None]:
@@ -367,7 +380,9 @@ def open_program(workspace: Workspace, C: float, border: bool) -> Program:
     source, group = held_source(workspace), workspace.edges
     code, classes = read_array(group, "code"), len(read_labels(group))
     code = code.view(np.int8) if code.dtype == np.uint8 else code
-    held = classes >= 2 and len(code) > 0 and 0 <= int(code.min()) <= int(code.max()) < classes
+    held = (
+        code.dtype.kind == "i" and classes >= 2 and len(code) > 0 and 0 <= int(code.min()) <= int(code.max()) < classes
+    )
     require(held, group, "code is not that of the labels")
     table = _held_table(source, workspace.path)
     if table.rows != len(code):

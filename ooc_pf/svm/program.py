@@ -25,6 +25,7 @@ from ..kernels.svm import (
 from . import settings
 from .inputs import Block, Sparse, Table
 
+ROOT_OF_LARGEST = 1e154  # of floats
 NONE = np.empty(0)
 
 
@@ -325,7 +326,10 @@ def bound_at(w: np.ndarray, border: bool, sums: Sums, c: int) -> float:
         best, part = 0.0, mass.min() / mass
         pull = part[0] * sums.pull[c, 0] - part[1] * sums.pull[c, 1]
     curvature = float(pull @ pull) + float(part**2 @ square)
-    along = float(part @ mass) ** 2 / (2.0 * curvature) if curvature > 0.0 else 0.0
+    total, along = float(part @ mass), 0.0
+    if 0.0 < curvature < np.inf:
+        # The square alone may be too large a number.
+        along = total**2 / (2.0 * curvature) if total < ROOT_OF_LARGEST else total * (total / (2.0 * curvature))
     return max(best, along, 0.0)
 
 

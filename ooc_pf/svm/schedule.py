@@ -287,9 +287,8 @@ class SvmSchedule:
         if plan.stage == SEARCH:
             return replace(plan, stage=rest, careful=min(found.parts.values(), default=1.0) < 1.0)
         worst = found.worst
-        falls = plan.least is None or worst < plan.least
-        since = 0 if falls else plan.since + 1
-        least = (worst if np.isfinite(worst) else None) if falls else plan.least
+        falls = bool(np.isfinite(worst)) if plan.least is None else worst < plan.least
+        since, least = (0, worst) if falls else (plan.since + 1, plan.least)
         plan = replace(plan, least=least, since=since)
         if "rejected" in turn.swept.more:
             return replace(plan, stage=SEARCH, careful=True)

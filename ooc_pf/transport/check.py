@@ -11,6 +11,7 @@ from ..storage.workspace import Workspace
 from . import settings
 from .costs import PointCosts
 from .data import TransportData, holds_input, read_held, why_not_held
+from .exact import SupportCount
 from .inputs import Task
 from .plan import unpack
 
@@ -23,24 +24,32 @@ def verify_transport(workspace: Workspace) -> dict[str, Any]:
     manifest, group = workspace.manifest, workspace.generation
     soft, nodes = manifest["problem"]["options"]["marginals"] == SOFT, manifest["graph"]["edges"]
     z = read_array(group, "z", dtype=np.float64)
-    demand(workspace, bool(np.isfinite(z).all()) and (len(z) == nodes or not soft), "the stored z is not a point")
+    whole = soft or not manifest["plan"].get("level")  # else as many as a coarser problem has
+    demand(workspace, bool(np.isfinite(z).all()) and (len(z) == nodes or not whole), "the stored z is not a point")
     rows = manifest["n_active"]
     if soft:
         p = read_array(group / "rows", "p", dtype=np.float64)
+        added = read_array(group / "rows", "added", dtype=np.int64)
         demand(workspace, bool((p >= 0.0).all()), "a stored multiplier is negative")
+        demand(workspace, len(added) == 1, "it is not known how many pairs were taken up")
         demand(workspace, len(p) == rows, "the pairs are not as many as the manifest says")
+    else:
+        support = SupportCount()
+        support.read(group / "rows")
+        demand(workspace, len(support) == rows, "the support is not as large as the manifest says")
     bounds = manifest["lower_bound"], manifest["objective"]
     below = None in bounds or bounds[0] <= bounds[1] + ROUNDING * abs(bounds[1])
     demand(workspace, below, "the lower bound is above the objective")
-    claimed = claimed_now(manifest) or {"scale": 1.0, "worth": 0.0}
-    check_certificate(workspace, violation=None, scale=claimed["scale"], worth=claimed["worth"])
+    claimed = claimed_now(manifest) or {}
+    scale, worth = claimed.get("scale") or 1.0, claimed.get("worth") or 0.0
+    check_certificate(workspace, violation=None, scale=scale, worth=worth)
     report = {"rows": rows, "lower_bound": manifest["lower_bound"]}
     if not holds_input(workspace):
         return {**report, "pairs_read": 0, "why": why_not_held(workspace)}
     task, options = read_held(workspace), manifest["problem"]["options"]
     same = manifest["graph"]["source"]["digest"] == TransportData(task, options["marginals"], 1.0).fingerprint
     demand(workspace, same, "masses and costs are not those that it was made with")
-    return {**report, **_look_at_pairs(workspace, task, claimed["worth"])} if workspace.answer else report
+    return {**report, **_look_at_pairs(workspace, task, worth)} if workspace.answer else report
 
 
 def _look_at_pairs(workspace: Workspace, task: Task, worth: float) -> dict[str, Any]:

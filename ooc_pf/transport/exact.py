@@ -117,6 +117,15 @@ class ExactPlan:
         sound = self.stage in (COARSE, INTERIOR, NEWTON) and self.level >= 0 and self.reg > 0.0 and self.ridge >= 0.0
         require(sound, where, "plan is not what a run writes")
 
+    def check_at(self, levels: list[Level], reg: float, z: np.ndarray, where: Any) -> None:
+        """Refuse a plan that is not of these problems, or not of these potentials.
+
+        What is proven at the problem itself is proven for the weight that was asked for.
+        """
+        known = self.level < len(levels) and len(z) == sum(levels[self.level].costs.shape)
+        itself = self.stage == COARSE or (self.level == 0 and self.reg == reg)
+        require(known and itself, where, "plan does not fit the potentials")
+
 
 @dataclass
 class ExactPoint:
@@ -193,7 +202,9 @@ class SupportCount:
         write_array(group, "count", np.array([self.count]))
 
     def read(self, group: Path) -> None:
-        (self.count,) = read_array(group, "count", dtype=np.int64).tolist()
+        count = read_array(group, "count", dtype=np.int64)
+        require(len(count) == 1 and count[0] >= 0, group, "count is not what a run writes")
+        self.count = int(count[0])
 
 
 def final_reg(levels: list[Level], level: int, reg: float) -> float:
@@ -242,7 +253,7 @@ class ExactSchedule:
         """The value of the best plan at hand, and of the dual."""
         point = state.point
         if look.value > point.lower:
-            point.lower, point.best = look.value, point.z
+            point.lower, point.best, state.moved = look.value, point.z, True
         plans = [self._plan_of(point, look), *([point.plan] if point.plan else [])]
         best = point.plan = min(plans, key=self._value)
         point.lower = min(point.lower, self._value(best))  # rounding alone can put it above

@@ -65,8 +65,11 @@ class TransportFamily(HandedFamily):
         return ExactPoint.start(program.levels, program.weight)
 
     def load_point(self, program: TransportData, workspace: Workspace, pool: Pool) -> Any:
-        kind = SoftPoint if program.marginals == SOFT else ExactPoint
-        return kind.read(workspace.generation, program.task)
+        if program.marginals == SOFT:
+            return SoftPoint.read(workspace.generation, program.task)
+        point = ExactPoint.read(workspace.generation, program.task)
+        self.load_plan(workspace).check_at(program.levels, program.weight, point.z, workspace.record)
+        return point
 
     def load_plan(self, workspace: Workspace) -> Any:
         soft = workspace.manifest["problem"]["options"]["marginals"] == SOFT

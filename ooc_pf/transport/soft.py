@@ -151,7 +151,7 @@ class SoftSchedule:
         z = point.z - 0.5 * violation
         bound = bound_soft(task, gamma, z)
         if bound > point.lower:
-            point.lower, point.best = bound, z
+            point.lower, point.best, state.moved = bound, z, True
         point.lower = min(point.lower, value)  # rounding alone can put it above
         worth = 0.5 * gamma * float(task.a @ task.a + task.b @ task.b)
         return Certificate(value, point.lower, violation, self.scale(z), worth=worth), plan

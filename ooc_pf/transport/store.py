@@ -93,9 +93,10 @@ class PairStore:
         """Take up what `write` wrote; refuses anything else."""
         for name in KEPT:
             setattr(self, name, read_array(group, name, dtype=getattr(self, name).dtype))
-        (self.added,) = read_array(group, "added", dtype=np.int64)
+        added = read_array(group, "added", dtype=np.int64)
         n, m = self._shape
-        same = len({len(getattr(self, name)) for name in KEPT}) == 1
+        same = len({len(getattr(self, name)) for name in KEPT}) == 1 == len(added)
         inside = same and (self.left >= 0).all() and (self.left < n).all() and (self.right >= n).all()
         sound = inside and (self.right < n + m).all() and np.isfinite(self.cost).all() and (self.p >= 0.0).all()
         require(bool(sound), group, "the pairs are not what a run writes")
+        self.added = int(added[0])

@@ -1,11 +1,11 @@
 """The program over the complete graph from what it is given as, and where its parts go under a memory budget."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..engine.certificate import check_worth
 from ..errors import InputError
 from ..storage.memory import Budget, parse_memory, refuse_below
 from ..storage.vectors import Pool
@@ -31,9 +31,9 @@ def build_program(
     with np.errstate(over="ignore"):
         worth = program.value(zero)
     zero.close()
-    if not math.isfinite(worth):
-        raise InputError("the values or weights are too large: their objective is not a finite number; rescale them")
-    return replace(program, size=_largest(program.target), worth=worth)
+    largest = _largest(program.target)
+    check_worth(worth, 0.0 if lower or upper else largest)  # limits may make the answer larger than the values
+    return replace(program, size=largest, worth=worth)
 
 
 def _largest(tiles: Tiles) -> float:

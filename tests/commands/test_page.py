@@ -129,6 +129,14 @@ def test_curves_are_those_of_the_history(clustered):
     assert len(thinned(list(range(10_000)))) <= 601 and thinned(list(range(10_000)))[-1] == 9999
 
 
+def test_numbers_too_large_to_draw_are_left_out():
+    """Their difference is no number."""
+    history = [{"iteration": k + 1, "seconds": {}, "worst": worst} for k, worst in enumerate((-1.7e308, 2.0, 1.7e308))]
+    (line,) = curves(history, {"worst": "violation"})
+    assert line.value == [2.0]
+    assert "polyline" in line_chart(1, "title", [line])
+
+
 @pytest.mark.parametrize("values", [[0.0], [5.0, 5.0], [-1.0, 3.0], [1e-300, 1e300], [1e-9, 1.0, 7.0]])
 @pytest.mark.parametrize("logarithm", [False, True])
 def test_lines_stay_within_their_chart(values, logarithm):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import ooc_pf as pf
 from ooc_pf.commands.cli import main
+from ooc_pf.problems.svm_files import fit_files
 from ooc_pf.storage.arrays import digest_group, write_array
 from ooc_pf.storage.workspace import Workspace, sealed
 from ooc_pf.svm import settings as numbers
@@ -237,6 +238,23 @@ def test_a_workspace_keeps_to_its_files(files, capsys):
     assert "X.npy, which is not there" in capsys.readouterr().err
     report = run("verify svm.pf", capsys)[1]
     assert report["rows_read"] == 0 and "is not there" in report["why"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ([1e300, 2e300], "label 2e.300 at row"),
+        ([2.0**53, 2.0**54], "too large"),
+        (np.array([1, 2**64 - 1], np.uint64), "label 18446744073709551615 at row"),
+        (["a", "\ud800"], "half of a character"),
+    ],
+    ids=str,
+)
+def test_no_label_becomes_another_one(files, labels, words):
+    np.save("other.npy", np.array(labels)[files[1]])
+    with pytest.raises(pf.InputError, match=words):
+        fit_files(Files("X.npy", "other.npy"), "svm.pf")
+    assert not Path("svm.pf").exists()
 
 
 def test_a_workspace_of_other_things_is_refused(files, capsys):

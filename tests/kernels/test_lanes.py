@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ooc_pf.cycles import settings as numbers
@@ -100,6 +100,39 @@ def test_arcs_that_are_read_a_few_at_a_time_give_the_same(rng, tmp_path, monkeyp
         paged = search(graph, x, 32, 2, pool, held)
         assert paged[:2] == whole[:2] and np.array_equal(paged[2], whole[2])
     pool.close()
+
+
+@given(seeds, st.integers(-1060, 1000), st.floats(0.0, 1e6), st.sampled_from([1, 3]))
+@settings(max_examples=60, deadline=None)
+def test_trees_of_any_radius_and_penalty_are_trees(seed, power, penalty, width):
+    """No label overflows: where penalties are far above the radius the trees are small, and that is all."""
+    rng, _, _, _, x, graph = drawn(seed)
+    assume(graph.nodes)
+    size = np.ldexp(1.0, power)
+    arcs, scratch = Arcs(graph), Scratch(graph.nodes, None, width)
+    arcs.set_lengths((x * size).__getitem__)
+    radius, roots = size * rng.choice([0.1, 1.0, 2.0]), rng.integers(0, graph.nodes, width).astype(np.int32)
+    measure = lanes.tree_measure(radius, penalty * size, seed)
+    limit = np.full(width, lanes.limit_of(radius, measure))
+    label_nodes(arcs, scratch.lanes, roots, limit, measure, np.zeros(1, np.uint8))
+    for first, part in arcs.parts():
+        lanes.find_parents(arcs.start, first, part, measure, scratch.lanes)
+    label, parent = scratch.lanes.label, scratch.lanes.parent
+    for lane, root in enumerate(roots):
+        reached = np.flatnonzero(label[:, lane] != lanes.FAR)
+        assert root in reached and (label[reached, lane] >= 0).all() and (label[reached, lane] < limit[lane]).all()
+        for node in reached[reached != root]:
+            assert 0 <= label[parent[node, lane], lane] < label[node, lane]
+
+
+@given(seeds, st.integers(-1022, -960) | st.integers(-960, 1000))
+@settings(max_examples=40, deadline=None)
+def test_distances_of_any_size_are_exact(seed, power):
+    """Lengths with few digits, from the smallest number that is not rounded."""
+    _, nodes, u, v, x, graph = drawn(seed)
+    x = x * 8.0 * np.ldexp(1.0, power)
+    edge = graph.closer_edge.whole
+    assert np.array_equal(search(graph, x, 2)[2], naive.graphs.distances(nodes, u, v, x)[u[edge], v[edge]])
 
 
 def test_lengths_beyond_the_radius_do_not_spoil_labels():

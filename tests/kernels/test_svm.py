@@ -7,7 +7,7 @@ from scipy import sparse
 from ooc_pf.kernels.svm import ascend_dense, ascend_sparse
 from ooc_pf.svm import settings as numbers
 from ooc_pf.svm.inputs import read_table
-from ooc_pf.svm.program import Program, add_search, best_part
+from ooc_pf.svm.program import Program, Sums, add_search, best_part, bound_at
 from tests.gallery import labelled_rows
 from tests.naive import svm as naive
 from tests.naive.svm import signs
@@ -24,6 +24,20 @@ def test_the_line_search_is_exact(rng):
         add_search(program, found, base, w, [0], 1.0, 0, X)
         exact = naive.best_part(X, signs(y), s, 7.0, base[0], w[0] - base[0])
         assert best_part(base[0], w[0], False, found[0]) == pytest.approx(exact, abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e100, 1e153, 1e155, 1e200])
+def test_bounds_do_not_overflow(size):
+    """The best multiple of z is the same for any multiple of z, where it can be computed at all."""
+    mass, square, pull = np.array([[300.0, 200.0]]), np.array([[4.0, 5.0]]), np.array([[[0.1], [0.2]]])
+    with np.errstate(over="ignore"):
+        plain, large = (
+            Sums(k * mass, k * k * square, k * pull, np.zeros((1, 2), int), [None], np.zeros((1, 2)))
+            for k in (1.0, size)
+        )
+        found, truth = (bound_at(np.zeros(2), True, sums, 0) for sums in (large, plain))
+    assert truth > 1e3 and 0.0 <= found <= truth * (1.0 + 1e-12)
+    assert found == pytest.approx(truth) or size > 1e153
 
 
 @pytest.mark.parametrize("thin", [False, True])

@@ -53,6 +53,17 @@ def naive_linear_cost(x, weight):
     return float(np.where(weight > 0, weight * x, -weight * (1 - x)).sum())
 
 
+@pytest.mark.parametrize("gamma", [None, 1.0])
+@pytest.mark.parametrize("strong", [1.0, 1e3, 1e8])
+def test_a_weak_edge_against_strong_ones_is_paid_for_at_once(tmp_path, gamma, strong):
+    """After one sweep all that is left is tiny, and the penalty of the next trees is not."""
+    u, v, weight = np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([strong, strong, -0.01])
+    how = {"gamma": gamma, "tol": 1e-8, "ratio": 1.0, "external": True, "workspace": tmp_path / "run.pf"}
+    result = pf.correlation_clustering((u, v, weight), **how)
+    assert result.converged and result.optimal
+    assert result.cost == 0.01 and result.labels.tolist() == [0, 0, 0]
+
+
 @pytest.fixture
 def signed(rng):
     return random_signed(rng, 60, 300)

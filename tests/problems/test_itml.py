@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ooc_pf as pf
 from ooc_pf.itml import settings as numbers
+from ooc_pf.itml.newton import Bound, Place
 from ooc_pf.itml.pairs import Crew, count_pairs
 from ooc_pf.kernels.itml import Terms, project_pairs
 from tests import naive
@@ -459,3 +460,14 @@ def test_a_workspace_that_nobody_wrote_is_refused(rng, tmp_path, method):
             pf.verify(copy)
         with pytest.raises(pf.WorkspaceError):
             model.set_params(workspace=copy).fit(x, y)
+
+
+def test_a_bound_that_rounding_left_without_a_factor_stays():
+    root = np.eye(2)
+    place = Place(root, 0.0, np.diag([2.0, 3.0]), 0.0)
+    bound = Bound(np.array([[1.0, 1.0], [1.0, 1.0 - 1e-12]]), 0.5, 0.25)
+    bound.raise_by(place)
+    assert (bound.conjugate, bound.value) == (0.5, 0.25)
+    bound = Bound(np.eye(2))
+    bound.raise_by(place)
+    assert bound.value == pytest.approx(np.log(6.0))

@@ -161,6 +161,11 @@ def test_large_and_impossible_values(small):
     assert pf.metric_nearness((u, v, d * 1e12), max_iter=500).converged
     with pytest.raises(pf.InputError, match="too large"):
         pf.metric_nearness((u, v, d * 1e200))
+    for small_part in (1e-145, 1e-160, 1e-200, 1e-300):
+        with pytest.raises(pf.InputError, match="too small"):
+            pf.metric_nearness((u, v, d * small_part))
+    assert pf.metric_nearness((u, v, d * 1e-130), max_iter=500).converged
+    assert pf.metric_nearness((u, v, d * 0.0)).objective == 0.0
     with pytest.raises(pf.InputError, match="weight 0 is"):
         pf.metric_nearness(small, weights=np.full(240, 1e-310))
 

@@ -128,6 +128,14 @@ def test_bounds_that_were_changed_are_named(stopped, change):
         pf.verify(path)
 
 
+def test_a_cost_whose_bound_is_no_number_ends_a_run():
+    """Nothing can be proven, and that is said; it does not go on for ever."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with np.errstate(all="ignore"):
+        model = pf.LinearSVM(C=1e300, max_iter=60).fit(X, X[:, 0] + X[:, 1] ** 2 > 0)
+    assert model.status_ == "stalled" and model.lower_bound_ == 0.0
+
+
 def test_rows_too_large_to_be_squared_are_refused():
     X = np.random.default_rng(0).normal(size=(50, 3))
     with np.errstate(all="ignore"), pytest.raises(pf.InputError, match="too large to be squared"):

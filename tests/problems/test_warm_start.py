@@ -116,6 +116,28 @@ def test_a_table(rng, tmp_path):
         pf.metric_nearness(table[:20, :20], warm_start=tmp_path / "old.pf")
 
 
+UNITS = {"linear": {"ratio": 1.0}, "quadratic": {"gamma": 1.0}, "complete": {"base": -0.2}, "nearness": {}, "table": {}}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", UNITS)
+@pytest.mark.parametrize("unit", [1e-12, 1e9, 1e12, 1e100])
+def test_a_run_in_other_units_does_no_harm(rng, tmp_path, name, unit):
+    """Multipliers that are far too large leave nothing behind: neither in the bound nor in the invariant."""
+    distances = name in ("nearness", "table")
+    solve = pf.metric_nearness if distances else pf.correlation_clustering
+    u, v, value = small_graph(rng) if distances else random_signed(rng, 12, 40)
+    graph, other = (u, v, value), (u, v, unit * value)
+    if name == "table":
+        graph = symmetric(rng, 12, 0.2, 3.0)
+        other = unit * graph
+    solve(other, workspace=tmp_path / "old.pf", tol=1e-4, **UNITS[name])
+    cold = solve(graph, tol=1e-4, **UNITS[name])
+    warm = solve(graph, tol=1e-4, warm_start=tmp_path / "old.pf", workspace=tmp_path / "new.pf", **UNITS[name])
+    assert_same_answer(cold, warm, 1e-4)
+    pf.verify(tmp_path / "new.pf", oracle="numba")
+
+
 def test_an_unchanged_graph_takes_less(rng, tmp_path):
     graph = random_signed(rng, 20, 70)
     cold = pf.correlation_clustering(graph, workspace=tmp_path / "old.pf", tol=1e-4)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ooc_pf as pf
+from ooc_pf.commands.explain import explain
 from ooc_pf.commands.status import read_status
 from ooc_pf.storage import arrays, records
 from tests.gallery import CASES, go_on
@@ -117,6 +118,21 @@ def test_starts_that_go_back_and_sources_twice_are_refused(made, mutate, tmp_pat
             pf.resume(run)
 
 
+@pytest.mark.parametrize("name", ["nearness", "clustering", "linear", "linear-external"])
+@pytest.mark.parametrize("array", ["arc_node", "arc_edge"])
+def test_arcs_without_a_way_back_are_refused(made, mutate, tmp_path, name, array):
+    """Each number is one that may be there; but a search that walks back would find nothing."""
+    run = made(name, tmp_path / "run.pf")
+    held = arrays.read_array(run / "graph.zarr", array)
+    for change in (put(0, held[-1]), lambda values: np.append(values[1:], values[:1])):
+        rewrite(run / "graph.zarr", array, change)
+        mutate.reseal(run)
+        for use in (pf.resume, pf.verify):
+            with pytest.raises(pf.WorkspaceError, match="no graph"):
+                use(run)
+        rewrite(run / "graph.zarr", array, lambda _, held=held: held)
+
+
 @pytest.mark.parametrize("group", ["edges.zarr", "graph.zarr", "gen", "feasible"])
 def test_arrays_of_another_run_are_refused(made, tmp_path, group):
     """Each sound by itself, and of the right size: only the fingerprints tell."""
@@ -153,6 +169,12 @@ TABLES = [
     ("sets", "gen", "rows/start", put(1, 2**20)),
     ("sets", "gen", "rows/table", put(0, 1)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
     ("clustering", "edges.zarr", "value", put(0, 0.0)),
+    ("transport", "gen", "z", WRONG["shorter"]), ("transport", "gen", "rows/added", WRONG["empty"]),
+    ("transport-exact", "gen", "rows/count", WRONG["longer"]),
+    ("itml", "gen", "bound", lambda values: -values), ("itml", "gen", "bound", put(1, 1e3)),
+    ("itml-projections", "gen", "matrix", lambda values: -values), ("itml-projections", "gen", "matrix", put(0, 1e3)),
+    ("itml-projections", "gen", "rows/dual", put(0, 1e9)),
+    ("itml-projections", "gen", "rows/similar", lambda values: ~values),
     ("nearness", "edges.zarr", "u", WRONG["another type"]), ("nearness", "edges.zarr", "labels", WRONG["longer"]),
 ]  # fmt: skip
 
@@ -167,6 +189,59 @@ def test_numbers_that_cannot_be_are_refused(made, mutate, tmp_path, name, place,
         go_on(name, run) if array != "start" or place == "gen" else pf.verify(run)
     with pytest.raises(OURS):
         pf.verify(run, oracle="numba")
+
+
+@pytest.mark.parametrize("wrong", ["shorter", "longer", "empty"])
+def test_potentials_of_another_problem_are_refused(made, mutate, tmp_path, wrong):
+    """Early on there are as many as a coarser problem has, which only those who have the masses can tell."""
+    run = made("transport-exact", tmp_path / "run.pf")
+    rewrite(next((run / "gen").iterdir()), "z", WRONG[wrong])
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match="plan does not fit the potentials"):
+        go_on("transport-exact", run)
+
+
+@pytest.mark.parametrize("name", ["clustering", "complete", "linear-external"])
+@pytest.mark.parametrize("wrong", ["shorter", "longer", "empty", "another type"])
+def test_clusters_of_other_nodes_are_not_shown(made, mutate, tmp_path, name, wrong):
+    run = made(name, tmp_path / "run.pf")
+    rewrite(next((run / "answer").iterdir()), "labels", WRONG[wrong])
+    mutate.reseal(run)
+    for use in (pf.open, pf.report, pf.verify, lambda path: pf.report(path, format="html")):
+        with pytest.raises(pf.WorkspaceError, match="damaged"):
+            use(run)
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, "of classes that are not there"])
+def test_labels_of_rows_in_files_that_cannot_be_are_refused(mutate, tmp_path, wrong):
+    import small
+
+    small.CASES["svm-npy"].run(tmp_path)
+    run = tmp_path / "run.pf"
+    change = WRONG.get(wrong, put(0, 3))
+    rewrite(run / "edges.zarr", "code", lambda code: change(code.astype(np.int32)))
+    mutate.reseal(run)
+    with pytest.raises(OURS):
+        pf.resume(run)
+    if wrong in ("shorter", "longer"):  # as if the file were another one by now, which verify tells and goes on
+        assert pf.verify(run)["rows_read"] == 0
+        return
+    with pytest.raises(OURS):
+        pf.verify(run)
+
+
+@pytest.mark.parametrize("array", ["lower", "value"])
+def test_numbers_that_change_classes_are_refused(mutate, tmp_path, array):
+    """Their sum is what it was."""
+    import small
+
+    small.CASES["svm-npy"].run(tmp_path, max_iter=2)
+    run = tmp_path / "run.pf"
+    pf.verify(run)
+    rewrite(next((run / "gen").iterdir()), array, np.sort if array == "value" else lambda values: np.sort(values)[::-1])
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match="class"):
+        pf.verify(run)
 
 
 @pytest.mark.parametrize("name", ["nearness", "clustering"])
@@ -187,6 +262,27 @@ def test_increments_of_a_set_that_is_not_there_are_refused(made, mutate, tmp_pat
     mutate.reseal(run)
     with pytest.raises(pf.WorkspaceError, match="rows of other sets"):
         go_on("sets", run)
+
+
+@pytest.mark.parametrize("name", ["nearness", "clustering", "complete", "linear"])
+def test_no_run_begins_with_rows_that_are_none(made, mutate, tmp_path, name):
+    """The workspace of another run was changed so that its fingerprints fit."""
+    run = made(name, tmp_path / "run.pf")
+    index = arrays.read_array(next((run / "gen").iterdir()), "rows/index")
+    rewrite(next((run / "gen").iterdir()), "rows/index", put(1, index[2]))
+    mutate.reseal(run)
+    with pytest.raises(pf.WorkspaceError, match=r"run\.pf is damaged: a stored row is not a cycle"):
+        CASES[name](warm_start=run)
+
+
+def test_a_step_of_another_length_is_refused_on_a_complete_graph(made, mutate, tmp_path):
+    """Pairs that get a variable later would have another one."""
+    run = made("complete-linear", tmp_path / "run.pf")
+    change_manifest(run, "problem.options.settings.gamma", ...)
+    mutate.reseal(run)
+    for use in (pf.verify, pf.resume):
+        with pytest.raises(pf.WorkspaceError, match="the step is damaged"):
+            use(run)
 
 
 def test_heat_that_does_not_fit_is_refused(made, mutate, tmp_path, settings):
@@ -232,7 +328,8 @@ CHANGES = [
     ("problem.options.settings.engine", []), ("plan", {}), ("plan.stage", "nowhere"), ("plan.stage", "hot"),
     ("plan.stage", None), ("plan.wave", -1), ("plan.wave", "x"), ("plan.unknown", 1),
     ("plan.last", {}), ("certificate", {}), ("certificate", {"gap": 1.0}), ("closing", {"violation": "x"}),
-    ("closing.violation", ...), ("closing.scale", []), ("objective", None), ("objective", "x"), ("lower_bound", None),
+    ("closing.violation", ...), ("closing.scale", []), ("closing.worth", [1]), ("closing.feasible", "x"),
+    ("objective", None), ("objective", "x"), ("lower_bound", None),
     ("lower_bound", []), ("n_active", -3), ("n_active", 1.5), ("iteration", 2**40), ("iteration", "3"),
     ("history_bytes", 7), ("history_bytes", 2**50), ("generation", 0), ("generation", 99), ("feasible", 77),
     ("answer", 5), ("status", []), ("status", "x"), ("digests", 3), ("digests.groups", []), ("digests.generation", "x"),
@@ -263,9 +360,13 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
     [
         ("clustering", "problem.options.gamma", 0), ("clustering", "problem.options.gamma", -1.0),
         ("clustering", "problem.options.gamma", "x"), ("complete", "problem.options.base", 0.5),
-        ("complete", "problem.options.base", ...), ("clustering", "facts", {"cost": []}), ("clustering", "facts", None),
+        ("complete", "problem.options.base", ...),
+        ("complete", "problem.options.external", True), ("external", "problem.options.oracle", "igraph"),
+        ("clustering", "facts", {"cost": []}), ("clustering", "facts", None),
         ("clustering", "facts.cost", "x"), ("clustering", "facts.stage", None),
-        ("clustering", "facts.cost", DEEP), ("clustering", "problem.answers", False), ("clustering", "answer", 0),
+        ("clustering", "facts.cost", DEEP), ("clustering", "facts.cost", ...), ("clustering", "facts.cost", None),
+        ("clustering", "facts.lp_lower_bound", None), ("clustering", "problem.answers", False),
+        ("clustering", "answer", 0),
         ("clustering", "problem.options.settings.trees", ...), ("clustering", "problem.options.settings.trees", 0),
         ("table", "problem.options.settings.side", 0), ("table", "problem.options.settings.side", 2**20),
         ("table", "problem.options.settings.side", 7), ("table", "problem.options.settings.sweeps", 10**9),
@@ -275,6 +376,11 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("rows", "plan.task", -1), ("rows", "plan.least", "x"), ("rows", "plan.stage", ""), ("rows", "plan.verdict", 3),
         ("rows", "closing.feasible", ...), ("sets", "closing.feasible", ...), ("rows", "closing.lower_bound", ...),
         ("sets", "plan.since", 0.5), ("sets", "problem.options.seed", ...), ("external", "plan.cold", None),
+        ("itml", "closing.worth", ...), ("transport", "certificate.worth", ...),
+        ("transport", "certificate.scale", ...),
+        ("itml", "certificate.worth", ...), ("transport-exact", "plan.level", 3),
+        ("transport-exact", "plan.stage", "newton"),
+        ("transport-exact", "plan.stage", "interior"),
     ],
     ids=lambda part: "deep" if part is DEEP else str(part)[:40],
 )  # fmt: skip
@@ -282,7 +388,7 @@ def test_what_a_family_could_not_have_written_is_refused(made, mutate, tmp_path,
     run = made(name, tmp_path / "run.pf")
     change_manifest(run, path, value)
     mutate.reseal(run)
-    for use in (*USES[:-1], lambda path: go_on(name, path)):
+    for use in (*USES[:-1], lambda path: explain(pf.open(path)), lambda path: go_on(name, path)):
         try:
             use(run)
         except OURS as error:
@@ -320,6 +426,10 @@ LINES = [
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": 4}',
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {"oracle": []}}',
     b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "gap": "x"}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "ratio": 2, "cost": "x"}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {}, "ratio": 2}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {"oracle": NaN}}',
+    b'{"iteration": 1, "stage": "s", "lower_bound": 0, "worst": 0, "kept": 0, "seconds": {"oracle": 1e300}}',
 ]  # fmt: skip
 
 

@@ -11,6 +11,10 @@ from ooc_pf.storage import workspace as ws
 
 TOOLS = Path(__file__).parents[2] / "tools"
 FAMILIES = ("nearness", "clustering", "complete", "linear", "table", "rows", "sets")
+EVERYWHERE = (
+    *FAMILIES, "external", "linear-external", "clustering-external", "complete-linear", "warm", "svm", "svm-npy",
+    "svm-parquet", "itml", "itml-projections", "transport", "transport-exact",
+)  # fmt: skip
 pytestmark = pytest.mark.faults
 
 
@@ -35,12 +39,12 @@ def fast_folder(tmp_path):
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_cuts_here_and_there(powerloss, fast_folder, name):
-    facts = powerloss.walk(powerloss.CASES[name], fast_folder, most=14)
+    facts = powerloss.walk(powerloss.CASES[name], fast_folder, most=20, depth=99)
     assert facts["operations"] > 300 and facts["disks"] >= 10
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*FAMILIES, "external"])
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_cuts_everywhere(powerloss, fast_folder, name):
     facts = powerloss.walk(powerloss.CASES[name], fast_folder)
     assert facts["points"] == facts["operations"]
@@ -80,11 +84,11 @@ def test_a_sync_that_is_forgotten_is_found(powerloss, fast_folder, monkeypatch, 
     case = powerloss.CASES["table"]
     real = powerloss.Walk.record
 
-    def record(case, folder):
+    def record(case, folder, depth):
         with monkeypatch.context() as patch:
             for owner, name, function in FORGOTTEN[what]:
                 patch.setattr(owner, name, function)
-            return real(case, folder)
+            return real(case, folder, depth)
 
     monkeypatch.setattr(powerloss.Walk, "record", record)
     with pytest.raises(AssertionError, match="power cut at"):

@@ -1,5 +1,6 @@
 """Vectors in pages behave like arrays, and files of the pool vanish with it."""
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -51,6 +52,17 @@ def test_a_paged_vector_behaves_like_an_array(seed, dtype):
         vector.close()
         pool.close()
         assert list(Path(folder).iterdir()) == []
+
+
+def test_a_read_that_brings_a_part_is_gone_on_with(tmp_path, monkeypatch):
+    """As the system does with more than two gigabytes; what is past the end is zero."""
+    read, pool = os.preadv, Pool(PAGE, tmp_path)
+    monkeypatch.setattr(os, "preadv", lambda file, parts, offset: read(file, [parts[0][:1000]], offset))
+    file, values = pool.open_file(), np.arange(999.0)
+    pool.write(file, 0, values)
+    assert np.array_equal(pool.read(file, 0, 1200, values.dtype), np.append(values, np.zeros(201)))
+    assert pool.read_bytes == values.nbytes
+    pool.close()
 
 
 def test_pages_need_a_place():

@@ -20,6 +20,7 @@ def changed(matrix, at, value):
         (lambda d: changed(d, (3, 5), 9.0), {}, r"entries \(3, 5\) = 9.0 and \(5, 3\)"),
         (lambda d: changed(d, (4, 4), 1.0), {}, r"entry \(4, 4\) is 1.0; the diagonal must be zero"),
         (lambda d: d * 1e200, {}, "too large"),
+        (lambda d: d * 1e-160, {}, "too small"),
         (np.copy, {"weights": np.ones(7)}, r"weights must be one number an edge, 435 in all.*\(7,\)"),
         (np.copy, {"weights": np.zeros((30, 30))}, r"weight: entry \(0, 1\) is 0.0"),
         (np.copy, {"weights": changed(np.ones(435), 8, -1.0)}, r"weight 8 is -1.0"),
