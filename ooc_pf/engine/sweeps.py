@@ -150,7 +150,7 @@ def _extrapolate(point: Iterate, rows: ConstraintStore) -> None:
 def best_mixture(gram: np.ndarray) -> np.ndarray | None:
     """Weights, with sum one, for which the combined step is shortest; None where the steps say nothing."""
     size = float(np.trace(gram))
-    if not (np.isfinite(size) and size > 0.0):
+    if not (np.isfinite(size) and REGULARISATION * size >= np.finfo(np.float64).tiny):
         return None
     regular = gram + REGULARISATION * size / len(gram) * np.eye(len(gram))
     weights: np.ndarray = np.linalg.solve(regular, np.ones(len(gram)))

@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels import kernel
 
 ROUNDING = 1e-15  # of the terms of a row, and of its step
-AT_REST = 1e-14  # of the terms of a row: one that is so near to equality stays as it is
+AT_REST = 1e-14  # of the terms of a row: one that holds and is so near to equality stays as it is
 
 
 @kernel
@@ -107,7 +107,7 @@ def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
                     excess += sign[k] * value[k]
                     slope += share[k]
                     size += value[k]
-            if (excess <= 0.0 and dual[row] == 0.0) or (abs(excess) <= AT_REST * size and slope > 0.0):
+            if excess <= 0.0 and (dual[row] == 0.0 or (excess >= -AT_REST * size and slope > 0.0)):
                 continue
             # Where no x meets its bound or leaves it, which is nearly always so, the function is linear.
             bends, step = slope <= 0.0, 0.0

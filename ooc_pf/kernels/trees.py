@@ -29,6 +29,15 @@ def _climb(a, b, lane, bar, most, penalty, label, parent, length):
     return (way, price) if way < bar and price < most else (np.inf, np.inf)
 
 
+@inlined
+def _chance(pair, tree):
+    """A number between 0 and 1 that pair and tree decide, by two rounds of multiplicative hashing."""
+    mixed = np.uint64(pair) * SCRAMBLE + np.uint64(tree)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * SCRAMBLE
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * SCRAMBLE
+    return np.float64(mixed >> np.uint64(40)) / (1 << 24)
+
+
 @kernel
 def best_trees(near, far, closing, bar, lanes, first, penalty, best, price, shortest):
     """The tree with the cheapest way for each pair, -1 where none is cheaper than the one known.
@@ -54,8 +63,7 @@ def best_trees(near, far, closing, bar, lanes, first, penalty, best, price, shor
     for pair in range(len(near)):
         best[pair] = -1
         for lane in range(label.shape[1]):
-            mixed = (np.uint64(closing[pair]) ^ (np.uint64(first + lane) << np.uint64(32))) * SCRAMBLE
-            chance = penalty * np.float64(mixed >> np.uint64(40)) / (1 << 24)
+            chance = penalty * _chance(closing[pair], first + lane)
             most = price[pair] - chance
             way, cost = _climb(near[pair], far[pair], lane, bar[pair], most, penalty, label, parent, length)
             if cost < most:

@@ -11,7 +11,7 @@ from ..cycles.point import CyclePoint
 from ..engine.family import Options
 from ..errors import SearchStopped
 from ..storage.vectors import Vector, spans
-from .rounding import CLOSE, clustering_cost, guided, round_clusters, round_quickly
+from .rounding import CLOSE, clustering_cost, guided, round_clusters, round_quickly, round_weights
 from .streaming import EdgeStream, Part, round_in_passes
 
 MOST_UNLISTED = 1 << 20  # pairs inside clusters that a feasible point of a complete graph may have
@@ -46,10 +46,12 @@ class RounderInMemory:
     seed: int
 
     def improve(self, point: CyclePoint, iteration: int, stop: np.ndarray, *, thoroughly: bool = False) -> np.ndarray:
-        if point.labels is None and not self.base:  # passes have the first clusters much sooner
-            return RounderInPasses(self.seed).improve(point, iteration, stop)
-        x = np.concatenate([np.empty(0), *fractions(edges_of(point), point.y)])
-        seed, more = (self.seed, iteration), self._more(point)
+        seed = self.seed, iteration
+        if point.labels is None:
+            known = None if self.base else RounderInPasses(self.seed).improve(point, iteration, stop)
+            nodes = edges_of(point).nodes
+            return round_weights(*self._graph(point), nodes, base=self.base, seed=seed, known=known)
+        x, more = np.concatenate([np.empty(0), *fractions(edges_of(point), point.y)]), self._more(point)
         if thoroughly:
             return round_clusters(*self._graph(point), x, seed=seed, **more)[0]
         return round_quickly(*self._graph(point), x, seed=seed, **more)

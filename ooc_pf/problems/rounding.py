@@ -111,13 +111,31 @@ def round_clusters(
         improved = (improve(level, labels, rng) for labels in pool)
         pool = list({labels.tobytes(): labels for labels in improved}.values())  # many end at the same clusters
         guides = [guided(weight, x), *([] if reduced is None else [reduced])]
-        groups = close_groups(u, v, weight, x, nodes)
-        coarse, *others = (_contracted(each, groups) for each in _guided_levels(level, arc_edge, guides))
-        pool.append(improve(level, search_agreed(coarse, others, groups, [min(pool, key=cost)], rng), rng))
+        pool.append(_by_agreement(u, v, weight, x, level, arc_edge, guides, min(pool, key=cost), rng))
         pool.append(shaken(level, _fused(level, pool, rng, COARSE_ROUNDS), rng, FINE_ROUNDS))
         pool.append(improve(level, _connected(u, v, weight, pool[-1]), rng))
         best = min([best, *pool], key=cost)
     return number_clusters(best), cost(best)
+
+
+def round_weights(
+    u: Any,
+    v: Any,
+    weight: Any,
+    nodes: int,
+    *,
+    base: float | None = None,
+    seed: int | tuple[int, ...] = 0,
+    known: np.ndarray | None = None,
+) -> np.ndarray:
+    """Clusters by the weights alone, no worse than those ``known``; the arguments are those of `round_clusters`."""
+    u, v, weight, _, base, _ = _checked(u, v, weight, np.zeros(len(weight)), nodes, base, None)
+    rng = np.random.default_rng(seed)
+    level, _ = _whole(u, v, weight, nodes, base)
+    starts = np.arange(nodes, dtype=np.int32), clusters.join_greedily(u, v, weight - base, level.size, base)
+    pool = [improve(level, labels, rng) for labels in starts] + ([] if known is None else [known])
+    pool.append(shaken(level, _fused(level, pool, rng, QUICK_ROUNDS), rng, QUICK_ROUNDS))
+    return number_clusters(min(pool, key=lambda labels: clustering_cost(u, v, weight, labels, base=base)))
 
 
 def round_quickly(
@@ -127,14 +145,15 @@ def round_quickly(
     x: Any,
     nodes: int,
     *,
+    known: np.ndarray,
     base: float | None = None,
     seed: int | tuple[int, ...] = 0,
     reduced: Any = None,
-    known: np.ndarray | None = None,
 ) -> np.ndarray:
     """Clusters no worse than those ``known``, in a small part of the time of `round_clusters`, whose arguments it has.
 
-    Without clusters to start from the weights alone guide the contraction, else x and the reduced costs do.
+    The groups that the point keeps together come first. Where these bring nothing the point says too little yet, or
+    nothing more, and the search is over single nodes.
     """
     u, v, weight, x, base, reduced = _checked(u, v, weight, x, nodes, base, reduced)
     rng = np.random.default_rng(seed)
@@ -143,16 +162,12 @@ def round_quickly(
     def cost(labels: np.ndarray) -> float:
         return clustering_cost(u, v, weight, labels, base=base)
 
-    guides = [weight] if known is None else [guided(weight, x), *([] if reduced is None else [reduced])]
-    if known is not None:
-        groups = close_groups(u, v, weight, x, nodes)
-        coarse, *others = (_contracted(each, groups) for each in _guided_levels(level, arc_edge, guides))
-        found = improve(level, search_agreed(coarse, others, groups, [known], rng), rng)
-        if cost(found) < cost(known):
-            return found
-    # The point says too little yet, or nothing more: look at single nodes.
+    guides = [guided(weight, x), *([] if reduced is None else [reduced])]
+    found = _by_agreement(u, v, weight, x, level, arc_edge, guides, known, rng)
+    if cost(found) < cost(known):
+        return found
     pool = [clusters.join_greedily(u, v, guide - base, level.size, base) for guide in guides]
-    pool = [improve(level, labels, rng) for labels in pool] + ([] if known is None else [known])
+    pool = [*(improve(level, labels, rng) for labels in pool), known]
     pool.append(shaken(level, _fused(level, pool, rng, QUICK_ROUNDS), rng, QUICK_ROUNDS))
     return number_clusters(min(pool, key=cost))
 
@@ -225,13 +240,6 @@ def _level(arcs: sparse.csr_array, weight: np.ndarray, size: np.ndarray, base: f
     return Level(start, arcs.indices.astype(np.int32), weight, size, base, ROUNDING * float(strongest))
 
 
-def _guided_levels(level: Level, arc_edge: np.ndarray, guides: list[np.ndarray]) -> Iterator[Level]:
-    """The graph itself, and then with each of the other weights."""
-    yield level
-    for guide in guides:
-        yield level._replace(weight=guide[arc_edge] - level.base)
-
-
 def _components(u: np.ndarray, v: np.ndarray, keep: np.ndarray, nodes: int) -> np.ndarray:
     """Connected components of the edges with ``keep`` set, int32[nodes]."""
     pairs = sparse.coo_array((np.ones(np.count_nonzero(keep), np.int8), (u[keep], v[keep])), shape=(nodes, nodes))
@@ -241,11 +249,6 @@ def _components(u: np.ndarray, v: np.ndarray, keep: np.ndarray, nodes: int) -> n
 def _connected(u: np.ndarray, v: np.ndarray, weight: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Clusters split into their components over attractive edges: never dearer, and not found by moves of nodes."""
     return _components(u, v, (weight > 0) & (labels[u] == labels[v]), len(labels))
-
-
-def close_groups(u: np.ndarray, v: np.ndarray, weight: np.ndarray, x: np.ndarray, nodes: int) -> np.ndarray:
-    """The groups of nodes that the fractional solution keeps together, numbered."""
-    return number_clusters(_components(u, v, (weight > 0) & (x <= CLOSE), nodes))
 
 
 # Candidates -----------------------------------------------------------------------------------------------------------
@@ -359,14 +362,32 @@ def search_groups(
     return shaken(coarse, best, rng, min(rounds, most_rounds))[groups]
 
 
-def search_agreed(
-    coarse: Level, others: list[Level], groups: np.ndarray, pool: list[np.ndarray], rng: np.random.Generator
+def _by_agreement(
+    u: np.ndarray,
+    v: np.ndarray,
+    weight: np.ndarray,
+    x: np.ndarray,
+    level: Level,
+    arc_edge: np.ndarray,
+    guides: list[np.ndarray],
+    known: np.ndarray,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Clusters of the groups, whose graph is ``coarse``, from those of ``pool`` and from joins by ``others``.
+    """Clusters of the groups that the fractional solution keeps together, then improved node by node."""
+    groups = number_clusters(_components(u, v, (weight > 0) & (x <= CLOSE), len(level.size)))
+    weights = (level.weight, *(guide[arc_edge] - level.base for guide in guides))
+    coarse, *others = (_contracted(level._replace(weight=each), groups) for each in weights)
+    return improve(level, search_agreed(coarse, others, groups, known, rng), rng)
+
+
+def search_agreed(
+    coarse: Level, others: list[Level], groups: np.ndarray, known: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Clusters of the groups, whose graph is ``coarse``, from those ``known`` and from joins by ``others``.
 
     ``others`` are graphs of the same groups with other weights.
     """
-    starts = [*(_of_groups(groups, labels) for labels in pool), *(_joined(other) for other in others)]
+    starts = [_of_groups(groups, known), *(_joined(other) for other in others)]
     found = [improve(coarse, start, rng) for start in starts]
     return shaken(coarse, _fused(coarse, found, rng, COARSE_ROUNDS), rng, AGREED_ROUNDS)[groups]
 

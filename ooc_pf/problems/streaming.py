@@ -179,7 +179,7 @@ def _over_agreed(
             close(level)
             return best
         levels.append(level)
-    return improve(edges, whole, rounding.search_agreed(levels[0], levels[1:], groups, [best], rng), rng)
+    return improve(edges, whole, rounding.search_agreed(levels[0], levels[1:], groups, best, rng), rng)
 
 
 def _perturbed(

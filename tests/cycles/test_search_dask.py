@@ -53,13 +53,13 @@ def sent(monkeypatch):
 
 
 def test_cluster_and_threads_give_the_same_bits(client, cluster, graph, sent, tmp_path):
-    alone = pf.correlation_clustering(graph)
+    alone = pf.correlation_clustering(graph, gamma=1.0)
     assert not sent
-    together = pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client=client)
+    together = pf.correlation_clustering(graph, gamma=1.0, workspace=tmp_path / "a.pf", client=client)
     assert_same_bits(alone, together)
     once = len(sent)
     assert once > 0
-    pf.correlation_clustering(graph, workspace=tmp_path / "b.pf", max_iter=2)
+    pf.correlation_clustering(graph, gamma=1.0, workspace=tmp_path / "b.pf", max_iter=2)
     assert_same_bits(alone, pf.resume(tmp_path / "b.pf", client=cluster.scheduler_address))
     assert len(sent) > once
 

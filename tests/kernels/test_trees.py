@@ -60,3 +60,34 @@ def test_trees_find_real_short_cycles(seed):
     kept = find(graph, x, roots, 2, most=3)
     assert sorted(kept.violation) == sorted(found.violation)[-3:]
     assert np.array_equal(kept.rows.edges, find(graph, x, roots, 1, most=3).rows.edges)
+
+
+def test_ways_that_cost_the_same_are_shared_out():
+    """Between all leaves there are ways of one length through every hub: no hub has most of them."""
+    hubs, leaves = 8, 60
+    u = np.repeat(np.arange(hubs), leaves)
+    v = np.tile(np.arange(hubs, hubs + leaves), hubs)
+    a, b = (ends + hubs for ends in np.triu_indices(leaves, 1))
+    passable = np.arange(len(u) + len(a)) < len(u)
+    u, v = np.concatenate((u, a)), np.concatenate((v, b))
+    graph = build_graph(u, v, hubs + leaves, passable=passable, closing=~passable)
+    number = {tuple(pair): k for k, pair in enumerate(zip(u.tolist(), v.tolist()))}
+    degree = np.diff(graph.arc_start)
+    roots = np.flatnonzero(degree == leaves).astype(np.int32)
+    found = find(graph, np.zeros(len(u)), roots, 8)
+    assert len(found.rows) == len(a) and (np.diff(found.rows.start) == 3).all() and len(number) == len(u)
+    through = u[found.rows.edges[1::3]]
+    assert np.array_equal(through, u[found.rows.edges[2::3]])
+    assert np.bincount(through, minlength=hubs).max() < 2 * len(a) / hubs
+
+
+def test_of_ways_of_one_length_the_one_with_fewest_arcs_is_taken():
+    """A hub next to both leaves, and one that a chain leads to."""
+    u, v = np.array([0, 0, 3, 4, 5, 1]), np.array([1, 2, 4, 1, 2, 2])
+    u, v = np.concatenate((u, [3])), np.concatenate((v, [5]))
+    passable = np.array([True, True, True, True, True, False, True])
+    graph = build_graph(u, v, 6, passable=passable, closing=~passable)
+    for order in (slice(None), slice(None, None, -1)):
+        roots = np.arange(graph.nodes, dtype=np.int32)[order]
+        found = find(graph, np.zeros(len(u)), roots, 2)
+        assert found.rows.edges.tolist()[0] == 5 and sorted(found.rows.edges.tolist()[1:]) == [0, 1]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ooc_pf.errors import InputError
 from ooc_pf.kernels.clusters import number_clusters
 from ooc_pf.problems import rounding
-from ooc_pf.problems.rounding import clustering_cost, round_clusters
+from ooc_pf.problems.rounding import clustering_cost, round_clusters, round_quickly, round_weights
 from tests import naive
 from tests.gallery import groups_of, signed_graph
 from tests.parts import laid_out
@@ -34,6 +34,44 @@ def test_never_below_the_optimum(seed, base, whole):
     labels, cost = round_clusters(u, v, weight, rng.uniform(-0.1, 1.1, len(u)), nodes, base=base, reduced=reduced)
     assert_rounded(nodes, u, v, weight, base, labels, cost)
     assert cost >= naive.clusters.least_cost(naive.clusters.table(nodes, u, v, weight, base)) - 1e-9
+
+
+@given(seeds, bases)
+@settings(max_examples=40, deadline=None)
+def test_on_the_way_clusters_become_no_worse(seed, base):
+    rng = np.random.default_rng(seed)
+    nodes = int(rng.integers(2, 30))
+    u, v, weight = signed_graph(rng, nodes, int(rng.integers(1, 120)), whole=True)
+    known = rng.integers(0, nodes, nodes).astype(np.int32)
+    x, reduced = rng.choice([0.0, 0.5, 1.0], len(u)), rng.normal(size=len(u))
+    point = (u, v, weight, x, nodes)
+
+    def by_point():
+        return round_quickly(*point, base=base, seed=seed, reduced=reduced, known=known)
+
+    def by_weights():
+        return round_weights(u, v, weight, nodes, base=base, seed=seed, known=known)
+
+    for rounded in (by_point, by_weights):
+        labels = rounded()
+        cost = clustering_cost(u, v, weight, labels, base=base)
+        assert_rounded(nodes, u, v, weight, base, labels, cost)
+        assert cost <= clustering_cost(u, v, weight, known, base=base) + 1e-9
+        assert np.array_equal(labels, rounded())
+
+
+def test_what_the_point_keeps_together_is_where_better_clusters_are(rng):
+    """Groups of two, which moves of single nodes cannot join; the point knows which pairs belong together."""
+    half = np.arange(0, 40, 2)
+    strong = half, half + 1, np.full(20, 9.0)
+    weak = np.repeat(half[::2], 2), np.stack((half[1::2], half[1::2] + 1), axis=1).ravel(), np.full(20, 2.0)
+    apart = half[::2] + 1, half[1::2], np.full(10, -3.0)
+    u, v, weight = (np.concatenate(parts) for parts in zip(strong, weak, apart))
+    planted = np.arange(40) // 4
+    x = (planted[u] != planted[v]).astype(float)
+    known = np.repeat(np.arange(20), 2)[rng.permutation(40)].astype(np.int32)
+    labels = round_quickly(u, v, weight, x, 40, known=known)
+    assert clustering_cost(u, v, weight, labels) == clustering_cost(u, v, weight, planted) == 30.0
 
 
 @pytest.mark.long

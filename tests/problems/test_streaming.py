@@ -37,9 +37,10 @@ def test_clusters_cost_what_they_say_and_no_more_than_trivial_ones(seed, whole, 
     nodes = int(rng.integers(2, 8))
     u, v, weight = signed_graph(rng, nodes, int(rng.integers(0, 22)), whole=whole)
     edges, other = stream(u, v, weight, nodes), stream(u, v, rng.normal(size=len(u)), nodes)
+    agreed = stream(u, v, np.where(rng.random(len(u)) < 0.5, weight, 0.0), nodes) if whole else None
     with changed_settings() as settings:
         settings.small_levels(few=few, bucket=5, block=4)
-        labels = round_in_passes(edges, [edges, other], seed=seed, rounds=2)
+        labels = round_in_passes(edges, [edges, other], seed=seed, agreed=agreed, rounds=2)
     table = naive.clusters.table(nodes, u, v, weight, None)
     cost = naive.clusters.cost(table, labels)
     assert labels.dtype == np.int32 and np.array_equal(labels, number_clusters(labels))
