@@ -9,14 +9,17 @@ from pyarrow import csv
 
 import ooc_pf as pf
 from ooc_pf.engine.limits import Limits
+from ooc_pf.engine.place import open_result
 from ooc_pf.itml.inputs import all_pairs_task
 from ooc_pf.itml.solve import solve_task
 from ooc_pf.problems.svm import fit_newton
+from ooc_pf.storage.workspace import Workspace
 from ooc_pf.svm.inputs import read_table
 from ooc_pf.svm.program import Program
 from ooc_pf.transport.family import TransportData
 from ooc_pf.transport.inputs import read_task
 from ooc_pf.transport.solve import solve_data
+from ooc_pf.workspaces import family_of
 
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
@@ -208,7 +211,7 @@ def _cases():
     yield "external", _clustering(random_signed(np.random.default_rng(9), 40, 140), gamma=1.0, tol=1e-2, external=True)
     groups = attractive_groups(np.random.default_rng(10), 36)
     yield "complete", _clustering(groups, base=-0.4, gamma=1.0, tol=1e-3)
-    yield "complete-linear", _clustering(groups, base=-0.4, gamma=None, tol=1e-2, ratio=1.0)
+    yield "complete-linear", _clustering(groups, base=-0.15, gamma=None, tol=1e-2, ratio=1.0)
     yield "linear", _clustering(random_signed(np.random.default_rng(11), 40, 120), gamma=None, tol=1e-2)
     mixed = random_signed(np.random.default_rng(21), 40, 160)
     yield "linear-exact", _clustering(mixed, gamma=None, tol=1e-3, ratio=1.0)
@@ -236,23 +239,19 @@ def _cases():
 
 CASES = dict(_cases())
 ON_DISK = ("nearness-external", "external", "linear-external")  # laid out for disk: these need a workspace
-# A workspace does not hold their functions, or their data.
-OWN = (
-    "rows",
-    "rows-entropy",
-    "rows-stochastic",
-    "sets",
-    "svm",
-    "transport",
-    "transport-exact",
-    "itml",
-    "itml-projections",
-)
+HELD = ("transport", "transport-exact", "itml", "itml-projections")  # given by objects that a workspace holds
+OWN = ("rows", "rows-entropy", "rows-stochastic", "sets", "svm")  # by such as it does not hold
 
 
 def go_on(name, workspace, **how):
     """Go on with the run of a case in a workspace: by what is stored, or called again where that is not all."""
-    return CASES[name](workspace=workspace, **how) if name in OWN else pf.resume(workspace, **how)
+    return CASES[name](workspace=workspace, **how) if name in (*OWN, *HELD) else pf.resume(workspace, **how)
+
+
+def opened(name, path):
+    """The result in a workspace, as the function of its case gives it: of input that is held without its form."""
+    workspace = Workspace(path)
+    return open_result(family_of(workspace), workspace) if name in HELD else pf.open(path)
 
 
 # -- files of edges ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ ARCHIVE = Path(__file__).parent / "archive"
 BOUNDS = {"nearness": 0.03627593135828815, "clustering": 7.494477774837804}
 FAMILIES = ("table", "table-limits", "complete", "linear", "external", "rows", "sets")
 # Since these were written the arithmetic of sweeps or certificates has changed: a run of today takes another way.
-CHANGED = ("linear", "external", "rows", "sets")
+CHANGED = ("complete", "linear", "external", "rows", "sets")
 ARITHMETIC = "2a22c57f4bfd4a9d"
 
 

@@ -14,7 +14,7 @@ import ooc_pf as pf
 from ooc_pf import workspaces
 from ooc_pf.storage.memory import Budget
 from ooc_pf.storage.workspace import Workspace
-from tests.gallery import CASES, ON_DISK, OWN, go_on
+from tests.gallery import CASES, ON_DISK, OWN, go_on, opened
 from tests.properties import assert_same_run
 from tests.settings import changed_settings
 
@@ -66,7 +66,7 @@ def test_three_workers_are_one(name):
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_on_disk_opens_and_verifies(name, alone):
     path = alone(name).workspace
-    assert_same_run(alone(name), pf.open(path))
+    assert_same_run(alone(name), opened(name, path))
     for oracle in ("numba", "igraph"):
         report = pf.verify(path, oracle=oracle)
         assert report["rows"] == alone(name).n_active

@@ -127,7 +127,7 @@ class Settings:
 # -- one table for each case ----------------------------------------------------------------------------------------
 
 MANY, MANY_OF_COMPLETE, MANY_ON_DISK = 1 << 21, 1 << 19, 1 << 16  # rows
-MOST_ON_DISK, EDGES_OF_A_ROW = 1 << 19, 4  # a larger graph on disk takes up one row for so many edges, if not too many
+MOST_ON_DISK, EDGES_OF_A_ROW = 1 << 19, 8  # a larger graph on disk takes up one row for so many edges, if not too many
 
 TRIANGLES = Stage("triangles", hops=1, waves=1, rounds=2, pays=1e-3)
 SQUARES = Stage("squares", hops=2, waves=1, rounds=2, pays=1e-3)
