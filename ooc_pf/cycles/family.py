@@ -24,9 +24,10 @@ from .check import CheckAnswer, verify_cycles
 from .disk_layout import build_external_graph
 from .graph import Graph
 from .inputs import Edges, load_edges, read_edges, read_weights
+from .plan import CyclePlan, CycleState, Rounder
 from .point import CyclePoint
 from .program import CycleProgram, MakeProgram
-from .schedule import CyclePlan, CycleSchedule, CycleState, Rounder
+from .schedule import CycleSchedule
 from .search import NumbaOracle
 from .search_dask import ClusterOracle
 from .search_igraph import IgraphOracle

@@ -10,15 +10,14 @@ import functools
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..engine.certificate import NEGLIGIBLE, Certificate, certified_ratio
 from ..engine.monitor import Monitor
-from ..engine.problem import Pass, State, Swept, Turn
+from ..engine.problem import Swept, Turn
 from ..engine.rows import Rows
-from ..engine.store import ConstraintStore
 from ..engine.sweeps import SWEEPS_EACH_ROUND, sweep_round
 from ..errors import BudgetError, SearchStopped
 from ..kernels.paths import UNLIMITED
@@ -28,78 +27,13 @@ from . import settings as numbers
 from .found import Found
 from .frozen import Frozen, SearchRules
 from .passes import draw_roots, freeze, heated, hottest, look
+from .plan import CyclePass, CyclePlan, CycleState, Rounder
 from .point import CyclePoint
 from .program import CycleProgram, nonnegative
 from .search import Places, all_sources, count_blocks
 from .settings import CERTIFY, HOT, Settings, Stage
 
 RATIO_REACHED = "ratio_reached"  # a status
-
-
-@dataclass(frozen=True)
-class CyclePlan:
-    """Where the schedule stands within a pass.
-
-    Attributes
-    ----------
-    wave : int
-        The part of the sources that comes next.
-    worst : float
-        The largest violation of the pass so far.
-    began : float
-        The lower bound when the pass began; in a stage that has patience, when it last rose.
-    last : float
-        The largest violation of the pass before.
-    cold : float
-        Sources of a smaller expected violation are left alone in the stage "hot".
-    idle : int
-        Passes since the bound last rose, in a stage that has patience.
-    rounded : int
-        The iteration in which clusters were last made.
-    """
-
-    stage: str
-    wave: int = 0
-    worst: float = 0.0
-    began: float = 0.0
-    last: float = 1.0
-    cold: float = 0.0
-    idle: int = 0
-    rounded: int = 0
-
-
-CycleState = State[CyclePoint, ConstraintStore, CyclePlan]
-
-
-@dataclass(frozen=True)
-class CyclePass(Pass):
-    """A pass over some sources.
-
-    ``cut`` tells whether violated rows were left out because there were too many, ``surveyed`` that all closing edges
-    were looked at by way of the contracted graph.
-    """
-
-    cut: bool = False
-    surveyed: bool = False
-
-
-class Rounder(Protocol):
-    """Makes clusters of a point on the way."""
-
-    def improve(self, point: CyclePoint, iteration: int, stop: np.ndarray, *, thoroughly: bool = False) -> np.ndarray:
-        """Clusters at least as good as those that the point has, int32[nodes]; other ones in other iterations.
-
-        May raise SearchStopped once ``stop`` uint8[1] is set.
-        """
-        ...
-
-    def cost(self, point: CyclePoint) -> float:
-        """What the clusters of the point cost."""
-        ...
-
-    def feasible(self, point: CyclePoint) -> Vector | None:
-        """The clusters of the point as a feasible x, if that is not too large."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from ..storage.records import require
 from ..storage.vectors import Pool, Vector
 from ..storage.workspace import Workspace
 from .inputs import Edges, load_edges
+from .plan import CycleState
 from .point import CyclePoint
 from .program import CycleProgram, MakeProgram
-from .schedule import CycleState
 from .stored import load_point, load_program
 from .valid import are_valid
 

@@ -19,9 +19,9 @@ from ..cycles import settings
 from ..cycles.family import CycleData, CycleFamily
 from ..cycles.graph import Graph, build_complete_graph, build_graph
 from ..cycles.inputs import Edges
+from ..cycles.plan import CycleState
 from ..cycles.point import CyclePoint
 from ..cycles.program import CycleProgram, MakeProgram, Pairs
-from ..cycles.schedule import CycleState
 from ..cycles.settings import Settings
 from ..engine.certificate import certified_ratio, converged
 from ..engine.check import agree, require

@@ -19,7 +19,7 @@ WAY_ROUNDS, LAST_ROUNDS = 2, 8  # of perturbation and fusion on disk, on the way
 
 
 def make_rounder(options: Options) -> "RounderInMemory | RounderInPasses":
-    """Who makes the clusters of a run with these options; see `cycles.schedule.Rounder`."""
+    """Who makes the clusters of a run with these options; see `cycles.plan.Rounder`."""
     return (
         RounderInPasses(options["seed"]) if options["external"] else RounderInMemory(options["base"], options["seed"])
     )

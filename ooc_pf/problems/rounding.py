@@ -389,7 +389,10 @@ def search_agreed(
     """
     starts = [_of_groups(groups, known), *(_joined(other) for other in others)]
     found = [improve(coarse, start, rng) for start in starts]
-    return shaken(coarse, _fused(coarse, found, rng, COARSE_ROUNDS), rng, AGREED_ROUNDS)[groups]
+    best = _fused(coarse, found, rng, COARSE_ROUNDS)
+    # No more moves are tried than the whole graph has nodes, or the search would cost more than the run.
+    rounds = max(1, len(groups) // max(len(coarse.size), LEAST_TRIES))
+    return shaken(coarse, best, rng, min(rounds, AGREED_ROUNDS))[groups]
 
 
 def _joined(level: Level) -> np.ndarray:

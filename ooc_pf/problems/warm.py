@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..cycles.family import CycleData, CycleFamily
-from ..cycles.schedule import CycleState
+from ..cycles.plan import CycleState
 from ..cycles.warm import FARTHEST, OtherRun, take_over
 from ..engine.family import Family, Options, Session, check_family, holds_run_of
 from ..errors import InputError, WorkspaceError
