@@ -89,7 +89,13 @@ def solve(workspace: str | Path, *, problem: str | None = None, **options: Any) 
     if problem is None:
         from .storage.workspace import Workspace
 
-        problem = USUAL.get(Workspace(workspace).manifest["graph"]["kind"], "nearness")
+        place = Workspace(workspace)
+        kind = place.manifest["graph"]["kind"]
+        if kind in FAMILIES:  # a workspace that a problem of this name made for itself
+            raise InputError(
+                f"{place.name} holds a run of {kind}, not a graph; `ooc-pf resume {place.name}` goes on with it"
+            )
+        problem = USUAL.get(kind, "nearness")
     if problem not in problems():
         near = nearest(str(problem), problems())
         raise InputError(f"problem must be one of {', '.join(problems())}, found {problem!r}{near}")

@@ -47,6 +47,8 @@ def test_costs_in_a_zarr_array_and_a_run_that_goes_on(files, capsys):
     a, b, x, y = files
     command = "transport a.npy b.parquet plan.npz --cost cost.zarr --reg 0.1 --workspace run.pf --quiet"
     assert main([*command.split(), "--max-iter", "3"]) == 3
+    assert main(["solve", "run.pf"]) == 1
+    assert "holds a run of transport, not a graph; `ooc-pf resume run.pf` goes on with it" in capsys.readouterr().err
     assert main(command.split()) == 0
     assert "wrote" in capsys.readouterr().out
     expected = pf.quadratic_transport(a, b, (x, y), marginals="exact", reg=0.1)
