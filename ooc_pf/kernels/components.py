@@ -4,7 +4,8 @@ from ..kernels import inlined, kernel
 
 
 @inlined
-def _root(node, parent):
+def root_of(node, parent):
+    """The root of the tree that ``node`` is in, whose path gets shorter on the way."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
         node = parent[node]
@@ -16,7 +17,7 @@ def join_ends(u, v, keep, parent):
     """Join the components of both ends of every edge with ``keep`` set; ``parent`` int32[nodes] begins as 0, 1, ..."""
     for edge in range(len(u)):
         if keep[edge]:
-            a, b = _root(u[edge], parent), _root(v[edge], parent)
+            a, b = root_of(u[edge], parent), root_of(v[edge], parent)
             # The lower number is the root, whatever the order of the edges.
             if a < b:
                 parent[b] = a

@@ -2,15 +2,8 @@
 
 import numpy as np
 
-from . import inlined, kernel
-
-
-@inlined
-def _tip(up, node):
-    while up[node] != node:
-        up[node] = up[up[node]]
-        node = up[node]
-    return node
+from . import kernel
+from .components import root_of
 
 
 @kernel
@@ -34,7 +27,7 @@ def route_rests(left, right, order, rest):
     n, flow = len(rest), np.zeros(len(left))
     up, degree, link = np.arange(n), np.zeros(n, np.int64), np.zeros(n, np.int64)
     for e in order:
-        a, b = _tip(up, left[e]), _tip(up, right[e])
+        a, b = root_of(left[e], up), root_of(right[e], up)
         if a != b:
             up[a] = b
             for node in (left[e], right[e]):
