@@ -128,7 +128,11 @@ def resume_files(workspace: Workspace, options: Options, **limits: Any) -> Resul
 
 def dress(workspace: Workspace, result: Result) -> Result:
     """What a workspace has found so far, with the components of the metric."""
-    return _with_components(read_held(workspace), result) if workspace.feasible else result
+    if not workspace.feasible:
+        return result
+    task = read_held(workspace)
+    require(np.size(result.x) == task.root.size, workspace.name, "the stored x is not the root of a matrix")
+    return _with_components(task, result)
 
 
 def _with_components(task: Task, result: Result) -> Result:

@@ -1,15 +1,18 @@
 """Workspaces of transport and metric learning go on, are verified and exported from their files alone."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import ooc_pf as pf
 from ooc_pf.commands.cli import main
+from ooc_pf.engine.result import Held
 from ooc_pf.itml import settings as itml_settings
 from ooc_pf.itml.check import plain_bounds
 from ooc_pf.itml.data import read_held as read_pairs
+from ooc_pf.itml.solve import dress
 from ooc_pf.storage.arrays import read_array, write_array
 from ooc_pf.storage.workspace import Workspace
 from ooc_pf.transport import settings as transport_settings
@@ -190,6 +193,14 @@ def test_pairs_that_were_changed_are_found(rng, tmp_path):
     for work in (pf.verify, pf.resume):
         with pytest.raises(pf.WorkspaceError, match="pairs are not those that it was made with"):
             work(path)
+
+
+def test_a_metric_of_another_size_is_refused(rng, tmp_path):
+    path = tmp_path / "fit.pf"
+    pf.ITML_Supervised(workspace=path).fit(*labelled(rng))
+    longer = replace(pf.open(path), read_x=Held(np.zeros(10)))
+    with pytest.raises(pf.WorkspaceError, match="the stored x is not the root of a matrix"):
+        dress(Workspace(path), longer)
 
 
 # -- the command ------------------------------------------------------------------------------------------------------
