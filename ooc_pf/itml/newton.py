@@ -165,7 +165,10 @@ class Curvature:
         size = first = float(np.sum(residual * towards))
         for _ in range(settings.CURVATURE_STEPS):
             image = apply(towards)
-            part = size / float(np.sum(towards * image))
+            bend = float(np.sum(towards * image))
+            if not bend > 0.0:  # nothing is left of it in single precision
+                break
+            part = size / bend
             found += part * towards
             residual -= part * image
             ahead = residual / scale
