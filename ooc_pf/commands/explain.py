@@ -42,7 +42,12 @@ def explain_with_next_step(result: Result) -> str:
 
 def outcome(result: Result) -> str:
     """How the run ended."""
-    how = "solved to the tolerance asked for" if result.converged else f"stopped ({result.status.replace('_', ' ')})"
+    if result.status == "ratio_reached":
+        how = "clusters as good as asked for"
+    elif result.converged:
+        how = "solved to the tolerance asked for"
+    else:
+        how = f"stopped ({result.status.replace('_', ' ')})"
     return f"{how} after {result.n_iter} iterations"
 
 

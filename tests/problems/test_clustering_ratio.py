@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.commands.explain import outcome
 from ooc_pf.kernels.sweep import exceeding_load
 
 
@@ -52,6 +53,7 @@ def test_the_quadratic_program_has_clusters_on_the_way_too(graph):
 def test_a_run_ends_as_soon_as_its_clusters_are_proven(graph, ratio, tmp_path):
     result = pf.correlation_clustering(graph, tol=1e-9, ratio=ratio, workspace=tmp_path / "run.pf")
     assert (result.status, result.converged) == ("ratio_reached", True)
+    assert outcome(result) == f"clusters as good as asked for after {result.n_iter} iterations"  # tol was not met
     assert result.history[-1]["ratio"] <= ratio
     assert all(record.get("ratio", np.inf) > ratio for record in result.history[:-1])
     assert result.certified_ratio <= ratio
