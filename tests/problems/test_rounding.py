@@ -60,18 +60,21 @@ def test_on_the_way_clusters_become_no_worse(seed, base):
         assert np.array_equal(labels, rounded())
 
 
-def test_what_the_point_keeps_together_is_where_better_clusters_are(rng):
-    """Groups of two, which moves of single nodes cannot join; the point knows which pairs belong together."""
-    half = np.arange(0, 40, 2)
-    strong = half, half + 1, np.full(20, 9.0)
-    weak = np.repeat(half[::2], 2), np.stack((half[1::2], half[1::2] + 1), axis=1).ravel(), np.full(20, 2.0)
-    apart = half[::2] + 1, half[1::2], np.full(10, -3.0)
-    u, v, weight = (np.concatenate(parts) for parts in zip(strong, weak, apart))
-    planted = np.arange(40) // 4
-    x = (planted[u] != planted[v]).astype(float)
-    known = np.repeat(np.arange(20), 2)[rng.permutation(40)].astype(np.int32)
-    labels = round_quickly(u, v, weight, x, 40, known=known)
-    assert clustering_cost(u, v, weight, labels) == clustering_cost(u, v, weight, planted) == 30.0
+@pytest.mark.parametrize("close, cost", [(rounding.CLOSE, 2.0), (-1.0, 4.0)])
+def test_what_the_point_keeps_together_moves_together(close, cost, monkeypatch):
+    """A pair that belongs to the other cluster: neither of its nodes would go alone, and no move is forced here."""
+    for name in ("AGREED_ROUNDS", "COARSE_ROUNDS"):
+        monkeypatch.setattr(rounding, name, 0)
+    monkeypatch.setattr(rounding, "CLOSE", close)
+    # Nodes 0, 1 and 2, 3 are apart; the pair 4, 5 likes 2 more than 0.
+    u, v = np.array([0, 2, 4, 0, 0, 2, 2, 0]), np.array([1, 3, 5, 4, 5, 4, 5, 2])
+    weight = np.array([9.0, 9.0, 9.0, 1.0, 1.0, 2.0, 2.0, -9.0])
+    best, known = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 0, 1, 1, 0, 0], np.int32)
+    x = (best[u] != best[v]).astype(float)
+    level, arc_edge = laid_out(u, v, weight, 6, None)
+    rng = np.random.default_rng(0)
+    labels = rounding._by_agreement(u, v, weight, x, level, arc_edge, [], known, rng)
+    assert clustering_cost(u, v, weight, labels) == cost
 
 
 @pytest.mark.long
