@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,15 @@ def solved(finished, tmp_path):
 def table(rng):
     """A table of 30 points, cut into many small tiles, with work for a dozen iterations."""
     return symmetric(rng, 30, 0.2, 3.0)
+
+
+@pytest.fixture
+def mutate(monkeypatch):
+    """Changes that get past the checksums; see `tools/mutate.py`."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
+    import mutate
+
+    return mutate
 
 
 @pytest.fixture

@@ -11,9 +11,11 @@ from ..storage.workspace import Workspace
 from . import settings
 from .costs import PointCosts
 from .data import TransportData, holds_input, read_held, why_not_held
-from .exact import SupportCount
+from .exact import ExactPoint, SupportCount
 from .inputs import Task
-from .plan import unpack
+from .plan import Transport, unpack
+from .soft import SoftPoint
+from .store import PairStore
 
 SOFT, EXACT = "soft", "exact"
 ROUNDING = 1e-12  # of the largest potential or mass: what a violation or an error of the marginals may be
@@ -49,34 +51,68 @@ def verify_transport(workspace: Workspace) -> dict[str, Any]:
     task, options = read_held(workspace), manifest["problem"]["options"]
     same = manifest["graph"]["source"]["digest"] == TransportData(task, options["marginals"], 1.0).fingerprint
     demand(workspace, same, "masses and costs are not those that it was made with")
-    return {**report, **_look_at_pairs(workspace, task, worth)} if workspace.answer else report
+    best = _check_state(workspace, task, soft=soft)
+    found = _look_at_pairs(workspace, task, best, worth)
+    if workspace.answer:
+        found["objective"] = _look_at_answer(workspace, task, best, worth)
+    return {**report, **found}
 
 
-def _look_at_pairs(workspace: Workspace, task: Task, worth: float) -> dict[str, Any]:
-    """Objective of the stored plan, and bound of the stored potentials."""
-    manifest = workspace.manifest
-    options, nodes = manifest["problem"]["options"], sum(task.costs.shape)
-    answer = read_array(workspace.outcome, "x", dtype=np.float64)
-    demand(workspace, len(answer) >= nodes and bool(np.isfinite(answer).all()), "the answer is not that of a run")
-    z, plan = answer[:nodes], unpack(task, answer[nodes:], workspace.outcome)
+def _check_state(workspace: Workspace, task: Task, *, soft: bool) -> np.ndarray:
+    """Refuse a state that a run could not go on from; returns its best potentials."""
+    group = workspace.generation
+    if soft:
+        PairStore(task.costs).read(group / "rows")
+        return SoftPoint.read(group, task).best
+    point = ExactPoint.read(group, task)
+    if point.plan is not None:
+        _check_plan(workspace, task, point.plan)
+    return point.best
+
+
+def _check_plan(workspace: Workspace, task: Task, plan: Transport) -> None:
+    """A plan has each pair once and, where marginals are exact, all of them."""
     keys = plan.left * task.costs.shape[1] + plan.right
     demand(workspace, len(np.unique(keys)) == len(keys), "a pair is twice in the plan")
+    if workspace.manifest["problem"]["options"]["marginals"] == EXACT:
+        lack = plan.missing / float(task.a.sum())
+        demand(workspace, lack <= ROUNDING, f"the plan lacks {lack:.3g} of its marginals")
+
+
+def _look_at_pairs(workspace: Workspace, task: Task, z: np.ndarray, worth: float) -> dict[str, Any]:
+    """The bound of the stored potentials, of which every pair is looked at."""
+    options, n = workspace.manifest["problem"]["options"], len(task.a)
     worst, squares = look_at_all(task, z)
-    linear, weight = float(z[: len(task.a)] @ task.a + z[len(task.a) :] @ task.b), options["weight"]
+    linear, weight = float(z[:n] @ task.a + z[n:] @ task.b), options["weight"]
     if options["marginals"] == SOFT:
         size = max(float(np.abs(z).max()), weight * float(max(task.a.max(), task.b.max())))
         demand(workspace, worst <= ROUNDING * size, f"the potentials violate a pair by {worst:.3g}")
-        value = plan.cost + 0.5 * weight * float(np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))
         bound = linear - 0.5 * float(z @ z) / weight
     else:
-        lack = plan.missing / float(task.a.sum())
-        demand(workspace, lack <= ROUNDING, f"the plan lacks {lack:.3g} of its marginals")
-        value, bound = plan.cost + 0.5 * weight * float(plan.mass @ plan.mass), linear - 0.5 * squares / weight
+        bound = linear - 0.5 * squares / weight
     size = max(worth, abs(linear))
-    agree(workspace, value, manifest["objective"], "objective", size=size)
-    agree(workspace, bound, manifest["lower_bound"], "lower bound", size=size)
+    agree(workspace, bound, workspace.manifest["lower_bound"], "lower bound", size=size)
+    lower = float(read_array(workspace.generation, "lower", dtype=np.float64)[0])
+    agree(workspace, bound, lower, "lower bound to go on with", size=size)
     read = task.costs.shape[0] * task.costs.shape[1]
-    return {"objective": value, "lower_bound": bound, "largest_excess": worst, "pairs_read": read}
+    return {"lower_bound": bound, "largest_excess": worst, "pairs_read": read}
+
+
+def _look_at_answer(workspace: Workspace, task: Task, best: np.ndarray, worth: float) -> float:
+    """The objective of the plan shown, which must come with the best potentials."""
+    manifest, nodes = workspace.manifest, sum(task.costs.shape)
+    answer = read_array(workspace.outcome, "x", dtype=np.float64)
+    demand(workspace, len(answer) >= nodes and bool(np.isfinite(answer).all()), "the answer is not that of a run")
+    demand(workspace, np.array_equal(answer[:nodes], best), "the potentials shown are not the best ones known")
+    plan, weight = unpack(task, answer[nodes:], workspace.outcome), manifest["problem"]["options"]["weight"]
+    _check_plan(workspace, task, plan)
+    if manifest["problem"]["options"]["marginals"] == SOFT:
+        squares = float(np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))
+    else:
+        squares = float(plan.mass @ plan.mass)
+    value = plan.cost + 0.5 * weight * squares
+    agree(workspace, value, manifest["objective"], "objective", size=max(worth, abs(value)))
+    return value
 
 
 def look_at_all(task: Task, z: np.ndarray) -> tuple[float, float]:

@@ -84,7 +84,7 @@ class TransportFamily(HandedFamily):
 
     def new_store(self, program: TransportData, budget: Budget, pool: Pool) -> PairStore | SupportCount:
         most = None if budget.rows is None else budget.rows // pair_bytes(program.marginals)
-        return PairStore(program.task.costs.shape, most) if program.marginals == SOFT else SupportCount(most)
+        return PairStore(program.task.costs, most) if program.marginals == SOFT else SupportCount(most)
 
     def problem(self, program: TransportData, options: Options, session: Session) -> Any:
         crew = Crew(session.threads if session.workers > 1 else None, session.monitor.stop)

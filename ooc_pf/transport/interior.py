@@ -30,7 +30,7 @@ def solve_interior(task: Task, reg: float, z: np.ndarray, most: int | None, crew
     """The problem with exact marginals, from potentials that are not far; ``most`` pairs fit the memory."""
     n, costs, masses = len(task.a), task.costs, np.concatenate([task.a, task.b])
     spread = task.spread or 1.0
-    store, steps, target, part = PairStore(costs.shape, most), 0, masses, settings.SOFT_START
+    store, steps, target, part = PairStore(costs, most), 0, masses, settings.SOFT_START
     order = Order()
     limit, tol = -settings.NEAR * spread, settings.ROUGH
     terms = Terms(0.0, reg, 0.0, float(masses.max()), spread)

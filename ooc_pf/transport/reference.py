@@ -57,7 +57,7 @@ def soft_result(task: Task, gamma: float, found: Result) -> Result:
     """The multipliers are gamma times the plan."""
     n, m = task.costs.shape
     key = np.array(sorted(found.duals), np.int64)
-    store = PairStore((n, m))
+    store = PairStore(task.costs)
     store.append((key // m, key % m, task.costs.of_pairs(key // m, key % m)))
     store.p = np.array([max(found.duals[k], 0.0) for k in key.tolist()])
     plan = Transport.of_store(task, store, 1.0 / gamma)

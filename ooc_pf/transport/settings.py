@@ -3,6 +3,7 @@
 # -- shapes the bits of an answer -------------------------------------------------------------------------------------
 
 SAME_MASS = 1e-12  # of the mass: a smaller difference between the marginals is rounding
+SAME_COST = 1e-12  # relative: a stored cost that differs by less is the same
 STRIPES = 8  # parts of a search that threads share; each has its own list of the columns' best
 BLOCK = 256  # rows and columns of a block of costs that are read, where there are no chunks
 LEAST_BLOCK, LARGEST_BLOCK = 64, 1024  # of chunks taken as blocks

@@ -206,6 +206,6 @@ class SoftSchedule:
     def close(self, state: SoftState, status: str) -> Certificate | None:
         """A run that was stopped before its first search shows the plan that moves nothing."""
         if state.feasible is None:
-            plan = Transport.of_store(self.task, PairStore(self.task.costs.shape), 1.0)
+            plan = Transport.of_store(self.task, PairStore(self.task.costs), 1.0)
             state.feasible, state.objective = plan.shown(), value_soft(plan, self.gamma)
         return state.certificate

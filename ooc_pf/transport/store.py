@@ -10,6 +10,7 @@ from ..errors import BudgetError
 from ..storage.arrays import read_array, write_array
 from ..storage.records import require
 from . import settings
+from .inputs import Costs
 
 KEPT = ("left", "right", "cost", "p", "member")
 
@@ -19,8 +20,8 @@ class PairStore:
 
     Parameters
     ----------
-    shape : (int, int)
-        Rows and columns.
+    costs : Costs
+        Of all pairs.
     most : int or None
         How many pairs fit the memory.
 
@@ -36,10 +37,10 @@ class PairStore:
         Pairs taken up so far.
     """
 
-    def __init__(self, shape: tuple[int, int], most: int | None = None):
+    def __init__(self, costs: Costs, most: int | None = None):
         self.left = self.right = np.empty(0, np.int64)
         self.cost, self.p, self.member = np.empty(0), np.empty(0), np.empty(0, np.bool_)
-        self._shape, self._most, self.added = shape, most, 0
+        self._costs, self._shape, self._most, self.added = costs, costs.shape, most, 0
 
     def __len__(self) -> int:
         return len(self.left)
@@ -90,7 +91,7 @@ class PairStore:
         write_array(group, "added", np.array([self.added]))
 
     def read(self, group: Path) -> None:
-        """Take up what `write` wrote; refuses anything else."""
+        """Take up what `write` wrote; refuses anything else, and costs that are not those of the pairs."""
         for name in KEPT:
             setattr(self, name, read_array(group, name, dtype=getattr(self, name).dtype))
         added = read_array(group, "added", dtype=np.int64)
@@ -99,4 +100,8 @@ class PairStore:
         inside = same and (self.left >= 0).all() and (self.left < n).all() and (self.right >= n).all()
         sound = inside and (self.right < n + m).all() and np.isfinite(self.cost).all() and (self.p >= 0.0).all()
         require(bool(sound), group, "the pairs are not what a run writes")
+        require(len(np.unique(self.keys())) == len(self), group, "a pair is remembered twice")
+        cost = self._costs.of_pairs(self.left, self.right - n)
+        near = np.allclose(self.cost, cost, rtol=settings.SAME_COST, atol=0.0)
+        require(near, group, "the costs are not those of the pairs")
         self.added = int(added[0])

@@ -1,7 +1,9 @@
 """Workspaces of transport and metric learning go on, are verified and exported from their files alone."""
 
 import json
+import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -119,7 +121,7 @@ def test_claims_that_the_pairs_do_not_bear_out_are_found(clouds, tmp_path, optio
     pf.quadratic_transport(a, b, (x, y), workspace=path, **options)
     place = Workspace(path)
     kept = _answer(place)
-    for change, message in ((slice(0, 5), "violate a pair|lower bound"), (slice(-5, None), "objective|lacks")):
+    for change, message in ((slice(0, 5), "not the best ones known"), (slice(-5, None), "objective|lacks")):
         changed = kept.copy()
         changed[change] = changed[change] * 0.5 + 0.01 * (change.start == 0)
         with place.locked():
@@ -129,6 +131,37 @@ def test_claims_that_the_pairs_do_not_bear_out_are_found(clouds, tmp_path, optio
     with place.locked():
         _put_answer(place, kept)
     assert pf.verify(path)["pairs_read"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("options", "array", "message"),
+    [
+        (SOFT, "rows/cost", "the costs are not those of the pairs"),
+        (SOFT, "rows/right", "remembered twice|not those of the pairs"),
+        (SOFT, "best", "violate a pair|lower bound"),
+        (SOFT, "lower", "lower bound to go on with"),
+        (EXACT, "best", "lower bound"),
+        (EXACT, "lower", "lower bound to go on with"),
+        (EXACT, "plan", "lacks|not what a run writes"),
+    ],
+)
+def test_a_changed_state_is_found_before_a_run_goes_on_from_it(clouds, tmp_path, mutate, options, array, message):
+    """The fingerprints are made to fit, so that only a look at masses and costs can tell."""
+    a, b, x, y = clouds
+    path = tmp_path / "run.pf"
+    solve = partial(pf.quadratic_transport, a, b, (x, y), workspace=path, **options)
+    iterations = 3 if options is SOFT else solve().n_iter - 1
+    solve(max_iter=iterations, restart=True)
+    assert pf.verify(path)["pairs_read"] == 3000
+    place = Workspace(path)
+    group, name = place.generation / array.rpartition("/")[0], array.rpartition("/")[2]
+    values = read_array(group, name)
+    values[-1] = values[0] if name == "right" else 1.01 * values[-1] + 1e-3
+    shutil.rmtree(group / name)
+    write_array(group, name, values)
+    mutate.reseal(path)
+    with pytest.raises(pf.WorkspaceError, match=message):
+        pf.verify(path)
 
 
 def _answer(place):

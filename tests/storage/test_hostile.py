@@ -22,14 +22,6 @@ USES = (pf.open, read_status, pf.report, pf.verify, pf.resume)
 pytestmark = pytest.mark.faults
 
 
-@pytest.fixture
-def mutate(monkeypatch):
-    monkeypatch.syspath_prepend(TOOLS)
-    import mutate
-
-    return mutate
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Workspaces after three iterations, by the name of their case, made once and copied."""
