@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..kernels import lanes, paths, queue
+from ..kernels import disjoint, lanes, paths, queue
 from ..kernels.lengths import set_lengths
 from ..storage.vectors import Pool
 from . import settings
@@ -15,17 +15,19 @@ from .graph import Graph
 class Arcs:
     """All arcs with their lengths beside them, in pages: one array in memory, or a scratch file.
 
-    Of those in a file the first ``held`` pages stay in memory. ``whole`` is the array of all, None if there is a file;
-    ``shortest`` is the length of the shortest arc of each node, inf where there is none.
+    Of those in a file the first ``held`` pages stay in memory. ``room`` has the pages in memory, and behind them as
+    many ``spare`` ones for workers. ``whole`` is the array of all arcs, None if there is a file; ``shortest`` is the
+    length of the shortest arc of each node, inf where there is none.
     """
 
-    def __init__(self, graph: Graph, pool: Pool | None = None, held: int = 0):
+    def __init__(self, graph: Graph, pool: Pool | None = None, held: int = 0, spare: int = 0):
         self.start, self._count = graph.arc_start, graph.arcs
         self.pages = (self._count >> paths.PAGE_SHIFT) + 1
         self.shortest = np.empty(graph.nodes)
         self._pool = pool
-        held = self._count if pool is None else min(held << paths.PAGE_SHIFT, self._count)
-        self._held = np.empty(held, paths.ARC)
+        self.held = self.pages if pool is None else min(held, self.pages)
+        self.room = np.empty((self.held + spare) << paths.PAGE_SHIFT, paths.ARC)
+        self._held = self.room[: min(self.held << paths.PAGE_SHIFT, self._count)]
         self.whole = self._held if pool is None else None
         self._file = None if pool is None else pool.open_file()
         for page in range(self.pages):
@@ -58,13 +60,11 @@ class Arcs:
         nodes = np.searchsorted(self.start, (first, last), side="right") - 1
         return state is None or lanes.is_fresh(state, nodes[0], min(nodes[1] + 1, len(state)))
 
-    def read_into(self, page: int, slot: np.ndarray) -> None:
-        """Copy the arcs of a page to the beginning of ``slot``."""
+    def load(self, page: int, slot: int) -> None:
+        """Read a page of the file into a place of ``room``."""
         first, last = self._span(page)
-        if last <= len(self._held):
-            slot[: last - first] = self._held[first:last]
-            return
-        self._pool.read_into(self._file, first * paths.ARC.itemsize, slot[: last - first])
+        begin = slot << paths.PAGE_SHIFT
+        self._pool.read_into(self._file, first * paths.ARC.itemsize, self.room[begin : begin + last - first])
 
     def _expect(self, page: int) -> None:
         first, last = self._span(page)
@@ -93,13 +93,14 @@ class Arcs:
 class Scratch:
     """What one worker needs for its searches: labels by node, buffers for the rows found, and pages of arcs.
 
-    With ``slots`` it holds that many pages, which are replaced by the CLOCK algorithm (approximate LRU). ``width`` is
-    how many sources it searches from at once.
+    With ``slots`` it has that many pages of its own, which are replaced by the CLOCK algorithm (approximate LRU).
+    ``width`` is how many sources it searches from at once.
 
     Attributes
     ----------
     labels : queue.Labels
     lanes : lanes.Lanes
+    visits : disjoint.Visits
     rows : paths.RowBuffer
     pages : paths.Pages
         What is resident of the arcs last given to `hold`.
@@ -109,25 +110,25 @@ class Scratch:
         self._nodes, self.width = nodes, width
         self._labels: queue.Labels | None = None
         self._lanes: lanes.Lanes | None = None
+        self._visits: disjoint.Visits | None = None
         self._order = np.empty(0, np.int64)
         self._make_rows(settings.ROW_BUFFER, settings.ENTRY_BUFFER)
         self._slots = slots
-        self._buffer = np.empty(0 if slots is None else slots << paths.PAGE_SHIFT, paths.ARC)
 
-    def hold(self, arcs: Arcs) -> None:
-        """Search over these arcs from now on."""
+    def hold(self, arcs: Arcs, number: int) -> None:
+        """Search over these arcs from now on, as the worker of this number."""
         self._source, self._hand = arcs, 0
-        if arcs.whole is not None:
-            slot_of_page, recent = np.arange(arcs.pages, dtype=np.int32), np.zeros(arcs.pages, np.uint8)
-            self.pages = paths.Pages(arcs.start, slot_of_page, recent, arcs.whole)
-        else:
-            slot_of_page, recent = np.full(arcs.pages, -1, np.int32), np.zeros(self._slots, np.uint8)
-            self.pages = paths.Pages(arcs.start, slot_of_page, recent, self._buffer)
-            self._page_of_slot = np.full(self._slots, -1, np.int64)
+        slot_of_page = np.full(arcs.pages, -1, np.int32)
+        slot_of_page[: arcs.held] = np.arange(arcs.held)
+        recent = np.zeros(len(arcs.room) >> paths.PAGE_SHIFT, np.uint8)
+        self.pages = paths.Pages(arcs.start, slot_of_page, recent, arcs.room)
+        self._first = arcs.held + number * (self._slots or 0)
+        self._page_of_slot = np.full(self._slots or 0, -1, np.int64)
 
     def load(self, page: int) -> None:
         """Make a page resident; it takes the slot of the next page that was not used since the hand last passed."""
-        recent, slot_of_page = self.pages.recent, self.pages.slot_of_page
+        slot_of_page = self.pages.slot_of_page
+        recent = self.pages.recent[self._first : self._first + self._slots]
         while recent[self._hand]:
             recent[self._hand] = 0
             self._hand = (self._hand + 1) % self._slots
@@ -135,9 +136,8 @@ class Scratch:
         self._hand = (self._hand + 1) % self._slots
         if self._page_of_slot[slot] >= 0:
             slot_of_page[self._page_of_slot[slot]] = -1
-        slot_of_page[page], self._page_of_slot[slot] = slot, page
-        begin = slot << paths.PAGE_SHIFT
-        self._source.read_into(page, self.pages.arcs[begin : begin + (1 << paths.PAGE_SHIFT)])
+        slot_of_page[page], self._page_of_slot[slot] = self._first + slot, page
+        self._source.load(page, self._first + slot)
 
     @property
     def labels(self) -> queue.Labels:
@@ -155,10 +155,18 @@ class Scratch:
             self._lanes = lanes.make_lanes(self._nodes, self.width)
         return self._lanes
 
+    @property
+    def visits(self) -> disjoint.Visits:
+        """For searches from both ends."""
+        if self._visits is None:
+            self.release()
+            self._visits = disjoint.make_visits(self._nodes, settings.MOST_VISITED)
+        return self._visits
+
     def release(self) -> None:
         """Where memory is short, give up what the last searches needed: the next may need other things."""
         if self._slots is not None:
-            self._labels = self._lanes = None
+            self._labels = self._lanes = self._visits = None
 
     @functools.cached_property
     def mark(self) -> np.ndarray:

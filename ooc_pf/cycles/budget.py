@@ -25,6 +25,20 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
     return _for_memory(budget, memory, nodes, edges, workers, options)
 
 
+def holds_arcs(memory: Any, nodes: int, edges: int, settings: dict[str, Any]) -> bool:
+    """Whether the arcs of a graph on disk fit a budget, so that searches may go here and there.
+
+    It does not depend on the workers, since the run that is planned by it does not. What is shared out already was
+    meant for any run.
+    """
+    if isinstance(memory, Budget):
+        return True
+    options = {"external": True, "settings": settings}
+    budget = share_out(memory, nodes=nodes, edges=edges, workers=1, options=options)
+    arcs = 2 * numbers.MOST_WALKED * edges * ARC.itemsize
+    return budget.slots is None or (budget.held + budget.slots) * ARC_PAGE >= arcs
+
+
 def _for_disk(budget: int, memory: Any, nodes: int, edges: int, workers: int, settings: dict[str, Any]) -> Budget:
     # Rows that are held, rows that come, and both once more while they are joined.
     # A contracted graph has at most as many joins, and is gone before rows come.
@@ -48,7 +62,7 @@ def _for_disk(budget: int, memory: Any, nodes: int, edges: int, workers: int, se
 
 def _for_memory(budget: int, memory: Any, nodes: int, edges: int, workers: int, options: dict[str, Any]) -> Budget:
     settings = options["settings"]
-    each = (numbers.PER_NODE_AND_WORKER + numbers.PER_LANE) * nodes + numbers.FOR_EACH_WORKER
+    each = (numbers.PER_NODE_AND_WORKER + numbers.PER_LANE + numbers.PER_VISIT) * nodes + numbers.FOR_EACH_WORKER
     if options["oracle"] == "igraph":
         each = numbers.IGRAPH_EDGE * edges + numbers.IGRAPH_NODE * nodes
     shared = numbers.PER_EDGE_WHOLE * edges + 8 * nodes

@@ -19,7 +19,7 @@ from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, flat, write_vector
 from ..storage.workspace import Workspace, create_workspace
 from . import settings as numbers
-from .budget import share_out
+from .budget import holds_arcs, share_out
 from .check import CheckAnswer, verify_cycles
 from .disk_layout import build_external_graph
 from .graph import Graph
@@ -137,7 +137,7 @@ class CycleFamily:
     def _stored_settings(self, workspace: Workspace) -> Settings:
         return Settings.read(workspace.manifest["problem"]["options"]["settings"], workspace.record)
 
-    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
+    def settle(self, options: Options, size: Size, held: Options | None, limits: Limits, *, disk: bool) -> Options:
         external = options["external"]
         if external and not disk:
             raise InputError("external=True lays the graph out on disk; name a workspace= for it")
@@ -154,10 +154,19 @@ class CycleFamily:
             )
         if external:
             chosen = numbers.for_disk(chosen, size.edges)
+            chosen = self._fitting(chosen, size, limits)
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
         kept = (held or {}).get("settings") or {}
         stored = kept if "stages" in kept else chosen.stored()  # those of a table are refused later, by name
         return {**options, "external": bool(external), "settings": stored}
+
+    def _fitting(self, chosen: Settings, size: Size, limits: Limits) -> Settings:
+        """The settings of a run on disk, without searches that go here and there if its arcs do not fit the memory."""
+        if numbers.DISJOINT not in [stage.name for stage in chosen.stages]:
+            return chosen
+        memory = self._memory(limits, external=True)
+        fits = holds_arcs(memory, size.nodes, size.edges, chosen.stored())
+        return chosen if fits else chosen.without(numbers.DISJOINT)
 
     def needs_disk(self, options: Options) -> bool:
         return self.processes(options)
@@ -166,9 +175,12 @@ class CycleFamily:
         return options["oracle"] == "igraph"
 
     def budget(self, given: Given, size: Size, options: Options, limits: Limits, workers: int, *, disk: bool) -> Budget:
-        # What is laid out for disk fills the memory there is, and no more, whether or not a budget is named.
-        memory = AUTO if limits.memory is None and options["external"] else limits.memory
+        memory = self._memory(limits, external=options["external"])
         return share_out(memory, nodes=size.nodes, edges=size.edges, workers=workers, options=options)
+
+    def _memory(self, limits: Limits, *, external: bool) -> Any:
+        """What is laid out for disk fills the memory there is, and no more, whether or not a budget is named."""
+        return AUTO if limits.memory is None and external else limits.memory
 
     # -- input --------------------------------------------------------------------------------------------------------
 
@@ -271,7 +283,13 @@ class CycleFamily:
             assert workspace is not None
             return IgraphOracle(workspace.graph, rule, session.threads)
         here = NumbaOracle(
-            program.graph, session.threads, session.workers, session.budget.slots, session.pool, session.budget.lanes
+            program.graph,
+            session.threads,
+            session.workers,
+            session.budget.slots,
+            session.pool,
+            session.budget.lanes,
+            session.budget.held,
         )
         if session.client is None:
             return here

@@ -21,7 +21,7 @@ from ..engine.rows import Rows
 from ..engine.sweeps import SWEEPS_EACH_ROUND, sweep_round
 from ..errors import BudgetError, SearchStopped
 from ..kernels.paths import UNLIMITED
-from ..storage.vectors import Vector
+from ..storage.vectors import PAGE, Vector
 from ..storage.workspace import Workspace
 from . import settings as numbers
 from .found import Found
@@ -31,7 +31,7 @@ from .plan import CyclePass, CyclePlan, CycleState, Rounder
 from .point import CyclePoint
 from .program import CycleProgram, nonnegative
 from .search import Places, all_sources, count_blocks
-from .settings import CERTIFY, HOT, Settings, Stage
+from .settings import CERTIFY, DISJOINT, HOT, Settings, Stage
 
 RATIO_REACHED = "ratio_reached"  # a status
 
@@ -114,6 +114,8 @@ class CycleSchedule:
 
     def find(self, state: CycleState) -> CyclePass:
         stage = self.stage(state.plan)
+        if stage.name == DISJOINT:
+            return self.find_disjoint(state, stage)
         if stage.hops < 0:
             return self.find_by_trees(state)
         surveyed = self.find_by_survey(state) if stage.name == CERTIFY and self.settings.shrink else None
@@ -209,6 +211,26 @@ class CycleSchedule:
         least = numbers.LEAST_OF_TOLERANCE * min(largest, self.tol * self.program.scale)
         return found.rows.select(found.violation >= least)
 
+    def find_disjoint(self, state: CycleState, stage: Stage) -> CyclePass:
+        """Cycles that share no edge: what one projection gains no other takes away, so that few are forgotten."""
+        iterate, seed = state.point, (self.seed, state.iteration)
+        # Where much is violated by much, what is violated by little can wait.
+        slack = max(self.program.slack, numbers.LEFT_OF_WORST * self.program.scale)
+        rounds = len(numbers.rounds_of(stage.hops))
+        spans = -(-self.program.graph.closers // PAGE)
+        with self.monitor.timed("oracle"), self.monitor.bar(stage.name, rounds * spans) as tick:
+            found = self.oracle.find_disjoint(
+                freeze(iterate.program, iterate.y),
+                hops=stage.hops,
+                slack=slack,
+                most=self.settings.most_rows,
+                seed=seed,
+                tick=tick,
+                stop=self.monitor.stop,
+            )
+        worst = float(found.violation.max(initial=0.0))
+        return CyclePass(len(found.rows), worst, found.rows, found.relaxed)
+
     def find_by_trees(self, state: CycleState) -> CyclePass:
         """Cycles through a few shortest-path trees: the paper's random oracle."""
         iterate = state.point
@@ -248,9 +270,10 @@ class CycleSchedule:
         """Go on with the proximal point method: make the steps longer while trees are young, else take one."""
         settings, iterate = self.settings, state.point
         gamma = -2.0 * iterate.program.step
-        if settings.rise is not None and stage.hops > 0:
+        young = stage.hops < 0 or stage.name == DISJOINT
+        if settings.rise is not None and stage.hops > 0 and not young:
             return
-        if settings.rise is not None and stage.hops < 0 and gamma < settings.most_gamma:
+        if settings.rise is not None and young and gamma < settings.most_gamma:
             iterate.stretch(self.program, iterate.program.step * settings.rise)
         elif stage.hops >= 0 or state.iteration % (settings.every or 1) == 0:
             iterate.recentre()
@@ -323,6 +346,9 @@ class CycleSchedule:
     def _next_pass(self, now: CyclePlan, stage: Stage, turn: Turn, worst: float) -> CyclePlan:
         """Repeat a stage while it pays."""
         following = CyclePlan(self.names[self.names.index(stage.name) + 1], last=worst)
+        if stage.name == DISJOINT:
+            again = turn.found.found > stage.pays * self.program.graph.closers
+            return CyclePlan(stage.name, last=worst) if again else following
         enough = stage.pays * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
         if stage.hops >= 0 or self.settings.patience is None:
             began = turn.before if now.wave == 0 else now.began
@@ -340,6 +366,8 @@ class CycleSchedule:
         if stage.name == HOT:
             # Expectations may be wrong: after two passes' worth of them it is time to look everywhere.
             return len(self.wave(state, stage)) > 0 and done < numbers.REVISIT_PASSES * stage.waves
+        if stage.name == DISJOINT:
+            return False
         return done * self.wave_size(stage) < len(self.sources)
 
     def verdict(self, state: CycleState) -> str | None:

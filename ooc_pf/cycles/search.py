@@ -20,6 +20,7 @@ from ..storage.vectors import Pool, Vector
 from . import settings
 from .arcs import Arcs, Scratch
 from .contract import Contracted, closing_edges, contract
+from .disjoint_search import DisjointSearch
 from .found import NO_PAIRS, Found, pair_number
 from .frozen import Frozen, SearchRules
 from .graph import Graph
@@ -158,7 +159,7 @@ class NumbaOracle:
         held: int = 0,
     ):
         self._pool, self._width, self._held = pool, width, held
-        self._pages = None if slots is None else pages
+        self._pages, self._slots = (None, 0) if slots is None else (pages, slots)
         self._arcs: Arcs | None = None
         self._scratch: queue.SimpleQueue[Scratch] = queue.SimpleQueue()
         if isinstance(workers, int):
@@ -170,10 +171,11 @@ class NumbaOracle:
     def lay_out(self, frozen: Frozen) -> None:
         """Give the arcs the lengths of a point; its blocks can be searched then."""
         if self._arcs is None:
-            self._arcs = Arcs(frozen.graph, self._pages, self._held)
+            spare = 0 if self._pages is None else self._slots * len(self._all_scratch)
+            self._arcs = Arcs(frozen.graph, self._pages, self._held, spare)
         self._arcs.set_lengths(frozen.x)
-        for scratch in self._all_scratch:
-            scratch.hold(self._arcs)
+        for number, scratch in enumerate(self._all_scratch):
+            scratch.hold(self._arcs, number)
 
     def release(self) -> None:
         """Give up what only searches need, where memory is short."""
@@ -253,6 +255,25 @@ class NumbaOracle:
             for k, (scratch, _) in enumerate(calls):
                 forest.climb(scratch.lanes, (at + k) * width, self._pool)
         return forest.found()
+
+    def find_disjoint(
+        self,
+        frozen: Frozen,
+        *,
+        hops: int,
+        slack: float,
+        most: int,
+        seed: tuple[int, ...],
+        tick: Callable[[], bool],
+        stop: np.ndarray,
+    ) -> Found:
+        """Violated cycles without common edges, with at most ``hops`` arcs beside the closing edge; ``most`` of them.
+
+        ``tick`` is called for each part of the closing edges, in each round; see `disjoint_search`.
+        """
+        self.lay_out(frozen)
+        search = DisjointSearch(frozen, self._all_scratch, self._pool, slack, seed, stop)
+        return search.find(hops, most, tick)
 
     def _search(
         self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray

@@ -62,7 +62,8 @@ class ClusterOracle:
         self, here: NumbaOracle, workspace: Workspace, limit_rule: tuple[float, float], client: Any, budget: Budget
     ):
         self._workspace, self._rule, self._client, self._budget = workspace, limit_rule, client, budget
-        self.find_by_trees, self.survey, self.release = here.find_by_trees, here.survey, here.release
+        self.find_by_trees, self.find_disjoint = here.find_by_trees, here.find_disjoint
+        self.survey, self.release = here.survey, here.release
 
     def find(
         self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray

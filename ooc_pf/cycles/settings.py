@@ -10,7 +10,7 @@ from typing import Any
 from ..storage.memory import MIB
 from ..storage.records import read_record, require
 
-CERTIFY, STREAM, HOT = "certify", "stream", "hot"
+CERTIFY, STREAM, HOT, DISJOINT = "certify", "stream", "hot", "disjoint"
 MOST_HOPS, MOST_ROUNDS, MOST_PATHS, MOST_TREES = 64, 1 << 10, 1 << 10, 1 << 16  # stored settings beyond are damage
 
 
@@ -28,7 +28,8 @@ class Stage:
     rounds : int
         Rounds of sweeps after a wave, at most.
     pays : float
-        The stage is repeated while a pass raises the bound by more than this, relatively.
+        The stage is repeated while a pass raises the bound by more than this, relatively; the stage "disjoint" while it
+        finds a row for more than this share of the closing edges.
     """
 
     name: str
@@ -83,6 +84,10 @@ class Settings:
     every: int | None = None
     patience: int | None = None
     shrink: int | None = None
+
+    def without(self, name: str) -> "Settings":
+        """The same without one of the stages."""
+        return replace(self, stages=tuple(stage for stage in self.stages if stage.name != name))
 
     def stored(self) -> dict[str, Any]:
         """As a manifest has them: stages as lists, and nothing that does not apply."""
@@ -170,7 +175,7 @@ COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY
 LINEAR = replace(
     CLUSTERING,
     stages=(
-        Stage("squares", hops=2, waves=1, rounds=2, pays=0.2),
+        Stage(DISJOINT, hops=5, waves=1, rounds=1, pays=0.5),
         Stage("trees", hops=-1, waves=1, rounds=1, pays=5e-5),
         QUICK,
         REVISITS,
@@ -182,7 +187,7 @@ LINEAR = replace(
     patience=12,
 )
 # Trees read all arcs in order, where searches for short cycles read them here and there.
-LINEAR_ON_DISK = replace(LINEAR, stages=LINEAR.stages[1:], keep_paths=3, most_rows=MANY_ON_DISK)
+LINEAR_ON_DISK = replace(LINEAR, keep_paths=3, most_rows=MANY_ON_DISK)
 
 
 def for_disk(settings: Settings, edges: int) -> Settings:
@@ -208,6 +213,9 @@ def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
 
 BLOCK_SOURCES = 32  # sources of one task
 SCOUTS, WIDE = 4, 6  # where so many sources look at one arc in six each, the others are searched from together
+FEW_ARCS, FEW_HOPS = 1 << 10, 2  # looked at for a path of so few hops; twice as many for each hop more
+BATCH_DISJOINT = 1 << 10  # closing edges that are searched for against one state of the used edges
+LEFT_OF_WORST = 0.02  # of the size of the numbers: rows violated by less are not looked for among disjoint ones
 MET_BY_TREES = 0.5  # if trees find no violation as large as this part of the worst, its sources are searched from
 CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
 LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later
@@ -220,6 +228,14 @@ EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the 
 ROUND_AGAIN, ROUND_LATER = 1.2, 8  # clusters are made again after this many times the iterations, and so many more
 PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program, unless its settings say otherwise
 MOST_PLANES = 60  # tangents tried for the best scaling of the multipliers
+
+MOST_VISITED = 1 << 14  # arcs that a search from both ends looks at, at most
+
+
+def rounds_of(most_hops: int) -> list[tuple[int, int]]:
+    """(Hops, arcs looked at for one path) of the rounds of searches for disjoint cycles: short ones come first."""
+    return [(hops, min(FEW_ARCS << (hops - FEW_HOPS), MOST_VISITED)) for hops in (2, 3, 5, 8) if hops <= most_hops]
+
 
 # -- costs time or memory only --------------------------------------------------------------------------------------
 
@@ -238,6 +254,8 @@ LAYOUT_ENTRY_BYTES = 160  # of an arc while its range of nodes is sorted
 PER_EDGE = 220  # arcs with lengths, closing edges, all vectors a run holds, and what clusters are made of
 PER_EDGE_WHOLE = 240  # the same while the graph is built in memory
 PER_NODE, PER_NODE_ROUNDED, PER_NODE_AND_WORKER = 100, 30, 49
+PER_VISIT = 16  # of a node and worker, in searches from both ends
+MOST_WALKED = 0.7  # of the edges of a signed graph are walked over, as a rule
 PER_LANE, LANE_SHARE = 20, 0.25  # of a node and worker; lanes take at most this share of what there is
 PER_FOUND, PER_PAIR = 64, 200  # a row that a pass found; a pair of a complete graph that has a variable
 IGRAPH_EDGE, IGRAPH_NODE = 90, 2400  # igraph has its own copy, and tables of distances from the sources of a block

@@ -141,7 +141,7 @@ class Family(Protocol):
         """Refuse a run in a workspace whose options or settings are none that this family writes."""
         ...
 
-    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
+    def settle(self, options: Options, size: Size, held: Options | None, limits: Limits, *, disk: bool) -> Options:
         """The options in full, with the settings; a run that is ``held`` already keeps its own."""
         ...
 

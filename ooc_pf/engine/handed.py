@@ -63,7 +63,7 @@ class HandedFamily:
             plain["seed"] = int(options["seed"])
         return plain
 
-    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
+    def settle(self, options: Options, size: Size, held: Options | None, limits: Limits, *, disk: bool) -> Options:
         return options
 
     def needs_disk(self, options: Options) -> bool:

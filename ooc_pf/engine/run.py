@@ -103,7 +103,7 @@ def place_for(family: Family, given: Given, options: Options, limits: Limits) ->
     if data is not None and limits.workspace is None:
         if limits.client is not None:
             raise InputError("client= needs a workspace= that all workers see")
-        options = family.settle(options, data.size, None, disk=False)
+        options = family.settle(options, data.size, None, limits, disk=False)
         with _session(family, given, options, data.size, limits, None) as session:
             yield Memory(family, given, data, options, session)
         return
@@ -114,7 +114,7 @@ def place_for(family: Family, given: Given, options: Options, limits: Limits) ->
         if held is not None and not limits.restart and holds_run_of(family, workspace):
             check_family(family, workspace)
         kept = None if held is None or limits.restart else held["options"]
-        options = family.settle(options, size, kept, disk=True)
+        options = family.settle(options, size, kept, limits, disk=True)
         with _session(family, given, options, size, limits, workspace) as session:
             yield OnDisk(family, given, data, options, session, restart=limits.restart)
 

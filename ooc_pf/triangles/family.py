@@ -103,7 +103,7 @@ class TableFamily:
         check_fields(options, STORED, workspace.record, "problem.options.")
         Settings.read(options["settings"], workspace.record)
 
-    def settle(self, options: Options, size: Size, held: Options | None, *, disk: bool) -> Options:
+    def settle(self, options: Options, size: Size, held: Options | None, limits: Limits, *, disk: bool) -> Options:
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
         kept = held and held.get("settings")
         return {**options, "settings": kept or Settings(numbers.choose_side(size.nodes)).stored()}

@@ -15,15 +15,16 @@ seeds = st.integers(0, 2**32 - 1)
 class Pages:
     """Five pages of arcs, each with its number as the node of its arcs."""
 
-    whole, pages, start = None, 5, np.zeros(6, np.int64)
+    pages, held, start = 5, 0, np.zeros(6, np.int64)
+    room = np.empty(3 << paths.PAGE_SHIFT, paths.ARC)
 
-    def read_into(self, page, slot):
-        slot["node"] = page
+    def load(self, page, slot):
+        self.room[slot << paths.PAGE_SHIFT : (slot + 1) << paths.PAGE_SHIFT]["node"] = page
 
 
 def test_pages_of_arcs_in_use_stay():
     scratch = Scratch(5, slots=3)
-    scratch.hold(Pages())
+    scratch.hold(Pages(), 0)
 
     def use(page):
         missing = scratch.pages.slot_of_page[page] < 0

@@ -24,9 +24,9 @@ def search(graph, x, limit, *, hops=paths.UNLIMITED, keep_paths=1, pool=None, sl
     order = scratch.order(graph.closers)
     scratch._make_rows(*buffers)
     reach, state = np.empty(len(limit)), scratch.labels.state
-    arcs = Arcs(graph, pool)
+    arcs = Arcs(graph, pool, spare=slots or 0)
     arcs.set_lengths(x.__getitem__)
-    scratch.hold(arcs)
+    scratch.hold(arcs, 0)
     node, edge = graph.closer_node.whole, graph.closer_edge.whole
     need = limit - arcs.shortest[node]
     closers = paths.Closers(graph.sources, graph.closer_start, node, edge, limit, need, reach)

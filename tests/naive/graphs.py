@@ -47,6 +47,18 @@ def shortest_with_hops(nodes, u, v, x, start, goal, banned, hops):
     return min(lengths, default=np.inf)
 
 
+def is_cycle(u, v):
+    """Whether these edges make one simple cycle: two at each node, and no way to close it sooner."""
+    at, left = u[0], set(range(len(u)))
+    for _ in range(len(u)):
+        here = [e for e in left if at in (u[e], v[e])]
+        if not here or sum(int(u[e] == at) + int(v[e] == at) for e in range(len(u))) != 2:
+            return False
+        left.discard(here[0])
+        at = v[here[0]] if u[here[0]] == at else u[here[0]]
+    return at == u[0]
+
+
 def is_bridge(nodes, u, v, edge):
     """Whether the ends of an edge fall apart without it."""
     return not any(True for _ in simple_paths(nodes, u, v, u[edge], v[edge], edge))
