@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..errors import BudgetError
 from ..kernels.paths import ARC, PAGE_SHIFT
 from ..storage.memory import MIB, Budget, parse_memory, refuse_below
 from . import settings as numbers
@@ -34,7 +35,10 @@ def holds_arcs(memory: Any, nodes: int, edges: int, settings: dict[str, Any]) ->
     if isinstance(memory, Budget):
         return True
     options = {"external": True, "settings": settings}
-    budget = share_out(memory, nodes=nodes, edges=edges, workers=1, options=options)
+    try:
+        budget = share_out(memory, nodes=nodes, edges=edges, workers=1, options=options)
+    except BudgetError:
+        return False  # the run itself is refused, with what its workers need
     arcs = 2 * numbers.MOST_WALKED * edges * ARC.itemsize
     return budget.slots is None or (budget.held + budget.slots) * ARC_PAGE >= arcs
 
