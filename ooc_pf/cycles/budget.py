@@ -1,11 +1,13 @@
 """How a memory budget is shared out over a graph, before anything is allocated."""
 
+from dataclasses import replace
 from typing import Any
 
 from ..errors import BudgetError
 from ..kernels.paths import ARC, PAGE_SHIFT
 from ..storage.memory import MIB, Budget, parse_memory, refuse_below
 from . import settings as numbers
+from .settings import Settings
 
 ARC_PAGE = ARC.itemsize << PAGE_SHIFT  # bytes
 
@@ -26,21 +28,28 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
     return _for_memory(budget, memory, nodes, edges, workers, options)
 
 
-def holds_arcs(memory: Any, nodes: int, edges: int, settings: dict[str, Any]) -> bool:
-    """Whether the arcs of a graph on disk fit a budget, so that searches may go here and there.
+def fit_to_disk(settings: Settings, memory: Any, nodes: int, edges: int) -> Settings:
+    """The settings of a run on disk for the size of its graph, and for the memory it begins with.
 
-    It does not depend on the workers, since the run that is planned by it does not. What is shared out already was
-    meant for any run.
+    A run keeps them when it goes on with other memory, and they do not depend on its workers: so its bits do not
+    either. What is shared out already was meant for any run.
     """
-    if isinstance(memory, Budget):
-        return True
-    options = {"external": True, "settings": settings}
+    budget = None if isinstance(memory, Budget) else parse_memory(memory)
+    most = numbers.MOST_ON_DISK if budget is None else int(numbers.FOUND_SHARE * budget) // (4 * numbers.PER_FOUND)
+    rows = min(edges // numbers.EDGES_OF_A_ROW, most, numbers.MOST_ON_DISK)
+    fitting = replace(settings, most_rows=max(rows, settings.most_rows))
+    if budget is None or fitting.trees is None:
+        return fitting
     try:
-        budget = share_out(memory, nodes=nodes, edges=edges, workers=1, options=options)
+        shared = _for_disk(budget, memory, nodes, edges, 1, fitting.stored())
     except BudgetError:
-        return False  # the run itself is refused, with what its workers need
+        return fitting  # the run itself is refused, with what its workers need
+    # Trees that must be grown a few at a time cost more than they bring.
+    fitting = replace(fitting, trees=min(fitting.trees, max(numbers.FEW_TREES, 2 * shared.lanes)))
+    # Searches that go here and there are for arcs in memory.
     arcs = 2 * numbers.MOST_WALKED * edges * ARC.itemsize
-    return budget.slots is None or (budget.held + budget.slots) * ARC_PAGE >= arcs
+    held = shared.slots is None or (shared.held + shared.slots) * ARC_PAGE >= arcs
+    return fitting if held else fitting.without(numbers.DISJOINT)
 
 
 def _for_disk(budget: int, memory: Any, nodes: int, edges: int, workers: int, settings: dict[str, Any]) -> Budget:

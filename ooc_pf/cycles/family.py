@@ -19,7 +19,7 @@ from ..storage.records import check_fields, read_record, require
 from ..storage.vectors import Pool, Vector, flat, write_vector
 from ..storage.workspace import Workspace, create_workspace
 from . import settings as numbers
-from .budget import holds_arcs, share_out
+from .budget import fit_to_disk, share_out
 from .check import CheckAnswer, verify_cycles
 from .disk_layout import build_external_graph
 from .graph import Graph
@@ -153,20 +153,11 @@ class CycleFamily:
                 "memory"
             )
         if external:
-            chosen = numbers.for_disk(chosen, size.edges)
-            chosen = self._fitting(chosen, size, limits)
+            chosen = fit_to_disk(chosen, self._memory(limits, external=True), size.nodes, size.edges)
         # Settings are not the user's: a run keeps those it began with, whatever this release would choose.
         kept = (held or {}).get("settings") or {}
         stored = kept if "stages" in kept else chosen.stored()  # those of a table are refused later, by name
         return {**options, "external": bool(external), "settings": stored}
-
-    def _fitting(self, chosen: Settings, size: Size, limits: Limits) -> Settings:
-        """The settings of a run on disk, without searches that go here and there if its arcs do not fit the memory."""
-        if numbers.DISJOINT not in [stage.name for stage in chosen.stages]:
-            return chosen
-        memory = self._memory(limits, external=True)
-        fits = holds_arcs(memory, size.nodes, size.edges, chosen.stored())
-        return chosen if fits else chosen.without(numbers.DISJOINT)
 
     def needs_disk(self, options: Options) -> bool:
         return self.processes(options)

@@ -93,7 +93,8 @@ def _rows(made: lanes.Lanes, ends: lanes.Ends, ways: lanes.Ways, slack: float) -
 class Forest:
     """Shortest-path trees from some roots, and the best way through them for each closing edge.
 
-    As many trees are grown at a time as the workers have lanes for. What is found does not depend on that.
+    As many trees are grown at a time as the workers have lanes for. What is found does not depend on that: where there
+    are many more closing edges than rows to be kept, some of them are looked at, drawn before the first tree.
 
     Parameters
     ----------
@@ -103,22 +104,27 @@ class Forest:
         By how much at least a row must be violated.
     most : int
         Rows that are kept, the most violated ones.
+    seed : int
     """
 
-    def __init__(self, frozen: Frozen, arcs: Arcs, penalty: float, slack: float, most: int, pool: Pool | None):
+    def __init__(
+        self, frozen: Frozen, arcs: Arcs, penalty: float, slack: float, most: int, seed: int, pool: Pool | None
+    ):
         self._frozen, self._arcs, self._penalty, self._slack, self._most = frozen, arcs, penalty, slack, most
-        self._price = Vector(frozen.graph.closers, np.float64, pool)
+        self._seed, self._price = seed, Vector(frozen.graph.closers, np.float64, pool)
         self._closers, self._rows, self._gap = np.empty(0, np.int64), Rows.empty(), np.empty(0)
-        self.relaxed, widest, first = 0, 0.0, 0
+        self.relaxed, widest, first, live = 0, 0.0, 0, 0
         for edge in (part for _, part in frozen.graph.closer_edge.spans()):
             limit = frozen.limit(frozen.x(edge))
             self._price.write(first, np.full(len(edge), np.inf))
             widest, first = max(widest, float(limit.max())), first + len(edge)
+            live += int(np.count_nonzero(limit > slack))
         self._radius = 2.0 * widest
+        self._share = settings.LOOKED_AT * most / max(live, 1)
 
-    def grow(self, made: lanes.Lanes, roots: np.ndarray, seed: int, stop: np.ndarray) -> int | None:
+    def grow(self, made: lanes.Lanes, roots: np.ndarray, stop: np.ndarray) -> int | None:
         """A tree from each root, in a lane each; returns how many arcs were looked at, or None if it was stopped."""
-        measure = lanes.tree_measure(self._radius, self._penalty, seed)
+        measure = lanes.tree_measure(self._radius, self._penalty, self._seed)
         limit = np.full(len(roots), lanes.limit_of(self._radius, measure))
         relaxed = label_nodes(self._arcs, made, roots, limit, measure, stop)
         for first, part in self._arcs.parts() if relaxed is not None else ():
@@ -134,16 +140,10 @@ class Forest:
             self._take_up(run_short_tasks(pool, self._climb_span, spans[at : at + settings.TREE_PARTS]))
 
     def _take_up(self, parts: list[tuple[np.ndarray, Rows, np.ndarray]]) -> None:
-        """The last row of each closing edge is its best; of these, keep the most violated, by closing edge.
-
-        Many are violated alike. Of these some from everywhere are kept, so that they share few edges.
-        """
+        """The last row of each closing edge is its best."""
         parts = [(self._closers, self._rows, self._gap), *parts]
         closers, gap = (np.concatenate([part[k] for part in parts]) for k in (0, 2))
         order = len(closers) - 1 - np.unique(closers[::-1], return_index=True)[1]
-        if len(order) > self._most:
-            anyhow = closers[order].astype(np.uint64) * SCRAMBLE
-            order = order[np.sort(np.lexsort((anyhow, -gap[order]))[: self._most])]
         self._closers, self._gap = closers[order], gap[order]
         self._rows = Rows.join([part[1] for part in parts]).take(order)
 
@@ -154,7 +154,8 @@ class Forest:
         far, closing = graph.closer_node.read(first, last), graph.closer_edge.read(first, last)
         limit, price = self._frozen.limit(self._frozen.x(closing)), self._price.read(first, last).copy()
         best, shortest = np.empty(last - first, np.int32), np.empty(last - first)
-        trees.best_trees(near, far, closing, limit - self._slack, made, tree, self._penalty, best, price, shortest)
+        bar = np.where(self._is_drawn(closing), limit - self._slack, 0.0)
+        trees.best_trees(near, far, closing, bar, made, tree, self._penalty, best, price, shortest)
         self._price.write(first, price)
         hit = best >= 0
         start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
@@ -163,8 +164,23 @@ class Forest:
         trees.tree_rows(near, far, closing, best, made, start, edges)
         return first + np.flatnonzero(hit), Rows(start, edges), limit[hit] - shortest[hit]
 
+    def _is_drawn(self, closing: np.ndarray) -> np.ndarray:
+        """Which closing edges are looked at, by a hash of their numbers and the seed (Fibonacci hashing)."""
+        if self._share >= 1.0:
+            return np.ones(len(closing), bool)
+        mixed = np.array([self._seed], np.uint64) * SCRAMBLE
+        mixed = (closing.astype(np.uint64) ^ (mixed ^ (mixed >> np.uint64(29)))) * SCRAMBLE
+        return (mixed >> np.uint64(40)) < np.uint64(self._share * (1 << 24))
+
     def found(self) -> Found:
-        """The best row of each closing edge."""
+        """The best row of each closing edge; of too many the most violated.
+
+        Many are violated alike. Of these some from everywhere are kept, so that they share few edges.
+        """
         self._price.close()
         none = np.empty(0)
+        if len(self._closers) > self._most:
+            anyhow = self._closers.astype(np.uint64) * SCRAMBLE
+            kept = np.sort(np.lexsort((anyhow, -self._gap))[: self._most])
+            self._rows, self._gap = self._rows.take(kept), self._gap[kept]
         return Found(self._rows, self._gap, none, np.empty(0, np.int32), none, NO_PAIRS, self.relaxed)

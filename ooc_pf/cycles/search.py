@@ -239,10 +239,11 @@ class NumbaOracle:
         At most ``most`` of them, those that are violated most.
         """
         self.lay_out(frozen)
-        forest, stop = Forest(frozen, self._arcs, penalty, slack, most, self._pages), np.zeros(1, np.uint8)
+        stop = np.zeros(1, np.uint8)
+        forest = Forest(frozen, self._arcs, penalty, slack, most, int(roots[0]), self._pages)
 
         def grow(scratch: Scratch, some: np.ndarray) -> int | None:
-            return forest.grow(scratch.lanes, some, int(roots[0]), stop) if tick() else None
+            return forest.grow(scratch.lanes, some, stop) if tick() else None
 
         width = min(settings.TREE_LANES, self._width)
         groups = cut(roots, width)

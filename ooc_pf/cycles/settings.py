@@ -132,7 +132,9 @@ class Settings:
 # -- one table for each case ----------------------------------------------------------------------------------------
 
 MANY, MANY_OF_COMPLETE, MANY_ON_DISK = 1 << 21, 1 << 19, 1 << 16  # rows
-MOST_ON_DISK, EDGES_OF_A_ROW = 1 << 19, 8  # a larger graph on disk takes up one row for so many edges, if not too many
+MOST_ON_DISK, EDGES_OF_A_ROW = 1 << 20, 8  # a larger graph on disk takes up one row for so many edges, if not too many
+FOUND_SHARE = 0.2  # of the memory, for rows that are taken up
+FEW_TREES = 8  # in a pass on disk, at least
 
 TRIANGLES = Stage("triangles", hops=1, waves=1, rounds=2, pays=1e-3)
 SQUARES = Stage("squares", hops=2, waves=1, rounds=2, pays=1e-3)
@@ -189,13 +191,6 @@ LINEAR = replace(
 # Trees read all arcs in order, where searches for short cycles read them here and there.
 LINEAR_ON_DISK = replace(LINEAR, keep_paths=3, most_rows=MANY_ON_DISK)
 
-
-def for_disk(settings: Settings, edges: int) -> Settings:
-    """The settings of a graph on disk for its size: large graphs need more rows, and may have the memory for them."""
-    more = min(edges // EDGES_OF_A_ROW, MOST_ON_DISK)
-    return replace(settings, most_rows=more) if more > MANY_ON_DISK else settings
-
-
 # On complete graphs proximal steps want all rows.
 LINEAR_COMPLETE = Settings(
     (*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0, gamma=8.0
@@ -213,9 +208,10 @@ def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
 
 BLOCK_SOURCES = 32  # sources of one task
 SCOUTS, WIDE = 4, 6  # where so many sources look at one arc in six each, the others are searched from together
-FEW_ARCS, FEW_HOPS = 1 << 10, 2  # looked at for a path of so few hops; twice as many for each hop more
+FEW_ARCS, FEW_HOPS = 1 << 9, 2  # looked at for a path of so few hops; twice as many for each hop more
 BATCH_DISJOINT = 1 << 10  # closing edges that are searched for against one state of the used edges
 LEFT_OF_WORST = 0.02  # of the size of the numbers: rows violated by less are not looked for among disjoint ones
+LOOKED_AT = 2.0  # closing edges for each row that a pass may take up: trees look at no more
 MET_BY_TREES = 0.5  # if trees find no violation as large as this part of the worst, its sources are searched from
 CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
 LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later
@@ -256,7 +252,7 @@ PER_EDGE_WHOLE = 240  # the same while the graph is built in memory
 PER_NODE, PER_NODE_ROUNDED, PER_NODE_AND_WORKER = 100, 30, 49
 PER_VISIT = 16  # of a node and worker, in searches from both ends
 MOST_WALKED = 0.7  # of the edges of a signed graph are walked over, as a rule
-PER_LANE, LANE_SHARE = 20, 0.25  # of a node and worker; lanes take at most this share of what there is
+PER_LANE, LANE_SHARE = 20, 0.4  # of a node and worker; lanes take at most this share of what there is
 PER_FOUND, PER_PAIR = 64, 200  # a row that a pass found; a pair of a complete graph that has a variable
 IGRAPH_EDGE, IGRAPH_NODE = 90, 2400  # igraph has its own copy, and tables of distances from the sources of a block
 LEAST_POOL, LEAST_ROWS, LEAST_SLOTS = 6 * MIB, 12 * MIB, 32
