@@ -13,7 +13,7 @@ from .costs import PointCosts
 from .data import TransportData, holds_input, read_held, why_not_held
 from .exact import ExactPoint, SupportCount
 from .inputs import Task
-from .plan import Transport, unpack
+from .plan import Transport, split_answer
 from .soft import SoftPoint
 from .store import PairStore
 
@@ -100,11 +100,10 @@ def _look_at_pairs(workspace: Workspace, task: Task, z: np.ndarray, worth: float
 
 def _look_at_answer(workspace: Workspace, task: Task, best: np.ndarray, worth: float) -> float:
     """The objective of the plan shown, which must come with the best potentials."""
-    manifest, nodes = workspace.manifest, sum(task.costs.shape)
+    manifest, weight = workspace.manifest, workspace.manifest["problem"]["options"]["weight"]
     answer = read_array(workspace.outcome, "x", dtype=np.float64)
-    demand(workspace, len(answer) >= nodes and bool(np.isfinite(answer).all()), "the answer is not that of a run")
-    demand(workspace, np.array_equal(answer[:nodes], best), "the potentials shown are not the best ones known")
-    plan, weight = unpack(task, answer[nodes:], workspace.outcome), manifest["problem"]["options"]["weight"]
+    potentials, plan = split_answer(task, answer, workspace.outcome)
+    demand(workspace, np.array_equal(potentials, best), "the potentials shown are not the best ones known")
     _check_plan(workspace, task, plan)
     if manifest["problem"]["options"]["marginals"] == SOFT:
         squares = float(np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))
