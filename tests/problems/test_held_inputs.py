@@ -264,6 +264,48 @@ def test_pairs_that_were_changed_are_found(rng, tmp_path):
             work(path)
 
 
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        ("root", "objective to go on with"),
+        ("numbers", "objective to go on with"),
+        ("dual", "the stored dual is not that of its root"),
+        ("steps", "one without curvature"),
+    ],
+)
+def test_steps_go_on_only_from_what_the_pairs_say(rng, tmp_path, mutate, monkeypatch, array, message):
+    """Each number is one that might be there, and the answer shown is right: the next step would tell, too late."""
+    monkeypatch.setattr(itml_settings, "SAMPLE", 50)
+    path = tmp_path / "fit.pf"
+    pf.ITML_Supervised(workspace=path, max_iter=3, tol=1e-12).fit(*labelled(rng))
+    assert pf.verify(path)["pairs_read"] > 0
+
+    def other(values):
+        if array == "steps":
+            values[9:18] *= -1.0  # how the gradient changed along the first one
+        elif array == "root":
+            values[3] += 0.5  # below the diagonal, so that the determinant stays
+        else:
+            values[0] *= 1.01
+        return values
+
+    _rewrite(Workspace(path).generation, array, other)
+    mutate.reseal(path)
+    with pytest.raises(pf.WorkspaceError, match=message):
+        pf.verify(path)
+
+
+def test_points_that_were_changed_are_found(rng, tmp_path, mutate):
+    path = tmp_path / "fit.pf"
+    pf.ITML_Supervised(workspace=path, max_iter=1).fit(*labelled(rng))
+    _rewrite(path / "edges.zarr", "points", lambda points: points + 1e-12)
+    mutate.reseal(path)
+    with pytest.raises(pf.WorkspaceError, match="pairs are not those that it was made with"):
+        pf.verify(path)
+    with pytest.raises(pf.WorkspaceError, match="holds another set of pairs"):
+        pf.resume(path)
+
+
 def test_a_metric_of_another_size_is_refused(rng, tmp_path):
     path = tmp_path / "fit.pf"
     pf.ITML_Supervised(workspace=path).fit(*labelled(rng))
