@@ -250,6 +250,7 @@ def verify(
             raise WorkspaceError(f"{place.name} has not been solved, so there is nothing to verify")
         family = family_of(place)
         check_history(place, answers=family.finish is not None)
+        family.load_plan(place)  # refuses one that no run could go on with
         found = family.verify(place, oracle=oracle, workers=workers, memory=memory)
         place.check_groups()
         return {"status": place.manifest["status"], **found}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..engine.certificate import check_worth
+from ..engine.certificate import check_inverse, check_worth
 from ..engine.rows import RowBlock
 from ..kernels.sweep import add_load, exceeding_load, project_rows
 from ..storage.vectors import Pool, Vector, spans
@@ -111,6 +111,8 @@ class CycleProgram:
         # Where x = 0 costs nothing, as it does of clusterings, all that counts is that it is a number.
         largest = self.scale if self.closing > 0.0 else 0.0
         check_worth(size, largest)
+        unlisted = 0.0 if self.pairs is None else self.pairs.inverse
+        check_inverse(max((unlisted, *(float(part.max(initial=0.0)) for _, part in self.inverse.spans()))))
         return self
 
     @property

@@ -120,6 +120,7 @@ class Settings:
             and (names[-1] == HOT or self.promise is not None)
             and not ((by_trees or self.shrink is not None) and (self.trees is None or self.penalty is None))
             and all(-1 <= stage.hops <= MOST_HOPS and 0 <= stage.rounds <= MOST_ROUNDS for stage in self.stages)
+            and (self.rise is None or self.most_gamma is not None)
             and self.stages[names.index(CERTIFY)].hops == 0
             and all(1 <= count < 1 << 31 for count in counts)
             and self.keep_paths <= MOST_PATHS

@@ -27,9 +27,9 @@ def stored_weights(workspace: Workspace, pool: Pool) -> Vector | None:
 
 
 def load_program(workspace: Workspace, make: MakeProgram, edges: Edges, pool: Pool) -> CycleProgram:
-    """The program a workspace was prepared for."""
+    """The program a workspace was prepared for; refuses numbers that no run begins with."""
     graph = Graph.read(workspace.graph, pool).check(len(edges.u), workspace.graph)
-    return make(edges, stored_weights(workspace, pool), graph, pool)
+    return make(edges, stored_weights(workspace, pool), graph, pool).checked()
 
 
 def load_feasible(program: CycleProgram, group: Path, pool: Pool) -> Vector:

@@ -73,6 +73,15 @@ def check_worth(worth: float, largest: float) -> None:
         raise InputError("the values or weights are too small: parts of their objective are lost; rescale them")
 
 
+def check_inverse(largest: float) -> None:
+    """Refuse weights of which one is so small that nothing can be computed with its inverse."""
+    if not largest <= 1.0 / SMALLEST:
+        raise InputError(
+            f"a weight is too small: the inverse it counts with is {largest:.3g}, and may be {1.0 / SMALLEST:.3g} at "
+            "most; leave its edge out, or rescale the weights"
+        )
+
+
 def certified_ratio(cost: float, bound: float) -> float | None:
     """Cost of an answer over a lower bound: 1 if the answer costs nothing, None while nothing is proven."""
     if cost == 0.0:

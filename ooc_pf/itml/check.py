@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.check import agree, check_certificate, claimed_now
+from ..engine.check import ROUNDING, TOLERANCE, agree, check_certificate, claimed_now
 from ..engine.check import require as demand
 from ..storage.arrays import read_array
 from ..storage.workspace import Workspace
-from .data import check_pairs, holds_input, read_held, why_not_held
-from .newton import log_determinant
+from .data import ItmlData, check_pairs, holds_input, read_held, why_not_held
+from .newton import Place, log_determinant
 from .pairs import Source
 from .schedule import PairPoint, PairStore
 from .steps import NEWTON, StepPoint
@@ -76,8 +76,12 @@ def _look_at_pairs(workspace: Workspace, root: np.ndarray) -> dict[str, Any]:
     """The objective at the stored matrix, and the bound that its own multipliers prove."""
     if not holds_input(workspace):
         return {"pairs_read": 0, "why": why_not_held(workspace)}
-    source = read_held(workspace).source
-    demand(workspace, check_pairs(workspace, source), "the pairs are not those that it was made with")
+    task, method = read_held(workspace), workspace.manifest["problem"]["options"]["method"]
+    source, known = task.source, workspace.manifest["graph"]["source"].get("digest")
+    same = known == ItmlData(task, method).fingerprint and check_pairs(workspace, source)
+    demand(workspace, same, "the pairs are not those that it was made with")
+    if method == NEWTON:
+        _check_place(workspace, source)
     value, bound = plain_bounds(source, root)
     agree(workspace, value, workspace.manifest["objective"], "objective", size=float(len(root)))
     # The stored bound is of a mixture of the multipliers of all looks, which may be better than those of this one.
@@ -86,21 +90,43 @@ def _look_at_pairs(workspace: Workspace, root: np.ndarray) -> dict[str, Any]:
     return {"objective": value, "lower_bound_of_x": bound, "pairs_read": source.size}
 
 
+def _check_place(workspace: Workspace, source: Source) -> None:
+    """The place that steps go on from must be what the pairs say there, or the steps would end somewhere else."""
+    now = StepPoint.read(workspace.generation, source.dimension).now
+    if now is None:
+        return
+    seen, place = plain_look(source, now.place.root), now.place
+    # Near the end large terms cancel: each pair brings the rounding of its weight.
+    size = float(source.dimension) + max(source.terms.near, source.terms.far) * source.size
+    agree(workspace, seen.value, place.value, "objective to go on with", size=size)
+    rounding = TOLERANCE * float(np.abs(seen.dual).max()) + ROUNDING * size
+    near = np.allclose(seen.dual, place.dual, rtol=0.0, atol=rounding)
+    demand(workspace, near, "the stored dual is not that of its root")
+
+
 def plain_bounds(source: Source, root: np.ndarray) -> tuple[float, float]:
-    """Objective and dual value at the matrix ``root @ root.T``, in plain numpy; zero where the dual has none."""
+    """Objective and dual value at the matrix ``root @ root.T``; zero where the dual has none."""
+    seen = plain_look(source, root)
+    try:
+        logs = log_determinant(np.linalg.cholesky(seen.dual)) - log_determinant(root)
+    except np.linalg.LinAlgError:
+        return seen.value, 0.0
+    return seen.value, max(logs - seen.conjugate, 0.0)
+
+
+def plain_look(source: Source, root: np.ndarray) -> Place:
+    """A look at all pairs from the matrix ``root @ root.T``, in plain numpy."""
     d, (upper, lower, near, far) = len(root), source.terms
-    loss, logs, dual = 0.0, 0.0, np.eye(d)
+    loss, logs, dual = 0.0, 0.0, root.T @ root
     for _, (difference, sign) in source.blocks():
-        p = np.sum((difference @ root) ** 2, axis=1)
+        along = difference @ root
+        p = np.sum(along**2, axis=1)
         similar = sign > 0
         t = np.where(similar, np.maximum(1.0, p / upper), np.minimum(1.0, p / lower))
         weight = np.where(similar, near, far)
         loss += float(np.sum(weight * (t - np.log(t) - 1.0)))
         logs += float(np.sum(weight * np.log(t)))
         slope = np.where(similar, near / upper * (1.0 - 1.0 / t), far / lower * (1.0 - 1.0 / t))
-        dual += (difference * slope[:, None]).T @ difference
+        dual += (along * slope[:, None]).T @ along
     value = float(np.sum(root * root)) - log_determinant(root) - d + loss
-    try:
-        return value, max(log_determinant(np.linalg.cholesky(dual)) - logs, 0.0)
-    except np.linalg.LinAlgError:
-        return value, 0.0
+    return Place(root, value, dual, logs)

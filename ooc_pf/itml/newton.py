@@ -124,12 +124,13 @@ class Curvature:
     steps: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def move(self, step: np.ndarray) -> None:
-        """From R to R times ``step``."""
-        self.steps = [(_seen_from(step, change), step.T @ gradient @ step) for change, gradient in self.steps]
+        """From R to R times ``step``. Rounding may leave a step without curvature, and then there is nothing in it."""
+        moved = ((_seen_from(step, change), step.T @ gradient @ step) for change, gradient in self.steps)
+        self.steps = [pair for pair in moved if has_curvature(*pair)]
 
     def learn(self, change: np.ndarray, gradient: np.ndarray) -> None:
         """Keep a step. There is nothing to learn where the sample is all there is."""
-        if not self.exact and float(np.sum(change * gradient)) > 0.0:
+        if not self.exact and has_curvature(change, gradient):
             self.steps = [*self.steps, (change, gradient)][-settings.MEMORY :]
 
     def direction(self, place: Place) -> np.ndarray:
@@ -186,6 +187,11 @@ class Curvature:
         there = np.flatnonzero(((sign > 0) & (p > upper)) | ((sign < 0) & (p < lower) & (p > 0)))
         units = (units[there] / np.sqrt(p[there])[:, None]).astype(np.float32)
         return units, np.where(sign[there] > 0, near, far).astype(np.float32)
+
+
+def has_curvature(change: np.ndarray, gradient: np.ndarray) -> bool:
+    """Whether the gradient rises along a step, as that of a convex function does."""
+    return float(np.sum(change * gradient)) > 0.0
 
 
 def _seen_from(step: np.ndarray, change: np.ndarray) -> np.ndarray:

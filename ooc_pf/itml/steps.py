@@ -14,7 +14,7 @@ from ..storage.arrays import read_array, write_array
 from ..storage.records import require
 from ..storage.vectors import Vector
 from . import settings
-from .newton import Bound, Curvature, Place, Solved, first_place, is_positive, solve_sample, step
+from .newton import Bound, Curvature, Place, Solved, first_place, has_curvature, is_positive, solve_sample, step
 from .pairs import Crew, ListedPairs, Source
 
 SAMPLE, NEWTON = "sample", "newton"
@@ -77,7 +77,9 @@ class StepPoint:
         require(is_positive(matrix), group, "bound is not positive definite")
         value, conjugate, other, best, looks, made = counts.tolist()
         now = Solved(Place(root, value, dual, conjugate), Bound(matrix, other, best), looks=int(looks), steps=int(made))
-        return cls(d, now, [(pair[0], pair[1]) for pair in found["steps"].reshape(-1, 2, d, d)])
+        steps = [(pair[0], pair[1]) for pair in found["steps"].reshape(-1, 2, d, d)]
+        require(all(has_curvature(*pair) for pair in steps), group, "steps has one without curvature")
+        return cls(d, now, steps)
 
 
 class NoPairs:

@@ -75,7 +75,8 @@ def clustering_program(gamma: float | None, base: float | None = None, first: fl
     def make(edges: Edges, _: Any, graph: Graph | None, pool: Pool) -> CycleProgram:
         size, pairs = len(edges.value), None
         parts = (gamma / (2.0 * np.abs(part)) for _, part in edges.value.spans())
-        inverse = Vector.filled(parts, size, np.float64, pool)
+        with np.errstate(over="ignore"):  # what is too small is refused by name
+            inverse = Vector.filled(parts, size, np.float64, pool)
         if base:
             ends = np.column_stack((edges.u.whole, edges.v.whole)).astype(np.int32)
             attractive = edges.value.whole > 0

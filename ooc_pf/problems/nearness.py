@@ -41,7 +41,8 @@ def nearness_program(
     inverse = Vector.constant(len(edges.u), 1.0)
     if weights is not None:
         weights = weights if isinstance(weights, Vector) else Vector.of(weights)
-        inverse = Vector.filled((1.0 / part for _, part in weights.spans()), weights.size, np.float64, pool)
+        with np.errstate(over="ignore"):  # what is too small is refused by name
+            inverse = Vector.filled((1.0 / part for _, part in weights.spans()), weights.size, np.float64, pool)
     scale = max((float(np.abs(part).max()) for _, part in edges.value.spans()), default=0.0)
     program = CycleProgram(edges.value, inverse, closing=1.0, rhs=0.0, graph=graph, scale=scale, magnitude=scale)
     with np.errstate(over="ignore"):

@@ -11,17 +11,18 @@ from ..storage.workspace import Workspace
 from . import settings
 from .costs import PointCosts
 from .data import TransportData, holds_input, read_held, why_not_held
-from .exact import ExactPoint, SupportCount
+from .exact import ExactPlan, ExactPoint, SupportCount
 from .inputs import Task
-from .plan import Transport, unpack
-from .soft import SoftPoint
+from .levels import levels_of
+from .plan import Transport, split_answer
+from .soft import SoftPlan, SoftPoint
 from .store import PairStore
 
 SOFT, EXACT = "soft", "exact"
 ROUNDING = 1e-12  # of the largest potential or mass: what a violation or an error of the marginals may be
 
 
-def verify_transport(workspace: Workspace) -> dict[str, Any]:
+def verify_transport(workspace: Workspace, plan: SoftPlan | ExactPlan) -> dict[str, Any]:
     """Check every array, that the claims agree with each other and, where they are held, with masses and costs."""
     manifest, group = workspace.manifest, workspace.generation
     soft, nodes = manifest["problem"]["options"]["marginals"] == SOFT, manifest["graph"]["edges"]
@@ -51,20 +52,21 @@ def verify_transport(workspace: Workspace) -> dict[str, Any]:
     task, options = read_held(workspace), manifest["problem"]["options"]
     same = manifest["graph"]["source"]["digest"] == TransportData(task, options["marginals"], 1.0).fingerprint
     demand(workspace, same, "masses and costs are not those that it was made with")
-    best = _check_state(workspace, task, soft=soft)
+    best = _check_state(workspace, task, plan)
     found = _look_at_pairs(workspace, task, best, worth)
     if workspace.answer:
         found["objective"] = _look_at_answer(workspace, task, best, worth)
     return {**report, **found}
 
 
-def _check_state(workspace: Workspace, task: Task, *, soft: bool) -> np.ndarray:
+def _check_state(workspace: Workspace, task: Task, plan: SoftPlan | ExactPlan) -> np.ndarray:
     """Refuse a state that a run could not go on from; returns its best potentials."""
-    group = workspace.generation
-    if soft:
+    group, weight = workspace.generation, workspace.manifest["problem"]["options"]["weight"]
+    if isinstance(plan, SoftPlan):
         PairStore(task.costs).read(group / "rows")
         return SoftPoint.read(group, task).best
     point = ExactPoint.read(group, task)
+    plan.check_at(levels_of(task), weight, point.z, workspace.record)
     if point.plan is not None:
         _check_plan(workspace, task, point.plan)
     return point.best
@@ -100,11 +102,10 @@ def _look_at_pairs(workspace: Workspace, task: Task, z: np.ndarray, worth: float
 
 def _look_at_answer(workspace: Workspace, task: Task, best: np.ndarray, worth: float) -> float:
     """The objective of the plan shown, which must come with the best potentials."""
-    manifest, nodes = workspace.manifest, sum(task.costs.shape)
+    manifest, weight = workspace.manifest, workspace.manifest["problem"]["options"]["weight"]
     answer = read_array(workspace.outcome, "x", dtype=np.float64)
-    demand(workspace, len(answer) >= nodes and bool(np.isfinite(answer).all()), "the answer is not that of a run")
-    demand(workspace, np.array_equal(answer[:nodes], best), "the potentials shown are not the best ones known")
-    plan, weight = unpack(task, answer[nodes:], workspace.outcome), manifest["problem"]["options"]["weight"]
+    potentials, plan = split_answer(task, answer, workspace.outcome)
+    demand(workspace, np.array_equal(potentials, best), "the potentials shown are not the best ones known")
     _check_plan(workspace, task, plan)
     if manifest["problem"]["options"]["marginals"] == SOFT:
         squares = float(np.sum(plan.row_rest**2) + np.sum(plan.column_rest**2))

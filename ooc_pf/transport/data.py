@@ -27,7 +27,7 @@ from .levels import Level, levels_of
 
 POINTS, MATRIX = "points", "matrix"
 COSTS = "costs.npy"  # of a workspace: a matrix of costs
-HELD = {"held": str | None, "shape": list}
+HELD = {"held": str | None, "shape": list, "digest": str}
 
 
 @dataclass(frozen=True)

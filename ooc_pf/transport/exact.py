@@ -115,7 +115,7 @@ class ExactPlan:
     def check(self, where: Any) -> None:
         """Refuse a plan that no run has."""
         sound = self.stage in (COARSE, INTERIOR, NEWTON) and self.level >= 0 and self.reg > 0.0 and self.ridge >= 0.0
-        require(sound, where, "plan is not what a run writes")
+        require(sound and self.turns >= 0, where, "plan is not what a run writes")
 
     def check_at(self, levels: list[Level], reg: float, z: np.ndarray, where: Any) -> None:
         """Refuse a plan that is not of these problems, or not of these potentials.

@@ -95,7 +95,7 @@ class TransportFamily(HandedFamily):
     # -- the answer ---------------------------------------------------------------------------------------------------
 
     def verify(self, workspace: Workspace, *, oracle: str, workers: int | None, memory: Any) -> dict[str, Any]:
-        return verify_transport(workspace)
+        return verify_transport(workspace, self.load_plan(workspace))
 
 
 def pair_bytes(marginals: str) -> int:

@@ -73,6 +73,13 @@ def unpack(task: Task, packed: np.ndarray, where: Any = "the plan") -> Transport
     return Transport.of(task, left, right, mass, task.costs.of_pairs(left, right))
 
 
+def split_answer(task: Task, x: np.ndarray, where: Any = "the answer") -> tuple[np.ndarray, Transport]:
+    """Potentials and plan of the vector that a run shows; refuses what no run writes."""
+    nodes = sum(task.costs.shape)
+    require(len(x) >= nodes and bool(np.isfinite(x[:nodes]).all()), where, "x has not one potential for each point")
+    return x[:nodes], unpack(task, x[nodes:], where)
+
+
 def made_of(task: Task, plan: Transport, z: np.ndarray) -> dict[str, Any]:
     """What a result has beside its certificate, in the order of the input."""
     f, h = np.empty(len(task.a)), np.empty(len(task.b))

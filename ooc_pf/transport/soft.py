@@ -63,6 +63,7 @@ class SoftPlan:
     def check(self, where: Any) -> None:
         """Refuse a plan that no run has."""
         require(self.stage in (ROUGH, FINE, PIVOT), where, f"plan.stage is {self.stage!r}")
+        require(self.since >= 0, where, "the plan has counts below zero")
 
 
 @dataclass

@@ -13,7 +13,7 @@ from ..storage.workspace import Workspace
 from .data import TransportData, holds_input, read_held, why_not_held
 from .family import TRANSPORT
 from .inputs import Task
-from .plan import made_of, unpack
+from .plan import made_of, split_answer
 
 
 def solve_data(data: TransportData, tol: float, limits: Limits) -> Result:
@@ -28,8 +28,8 @@ def solve_transport(task: Task, marginals: str, weight: float, tol: float, limit
 
 
 def _with_plan(task: Task, result: Result) -> Result:
-    nodes, x = sum(task.costs.shape), np.asarray(result.x)
-    made = made_of(task, unpack(task, x[nodes:]), x[:nodes])
+    potentials, plan = split_answer(task, np.asarray(result.x), result.workspace or "the answer")
+    made = made_of(task, plan, potentials)
     return replace(result, made=made, read_x=Held(made["plan"]), blocks=Held(()))
 
 

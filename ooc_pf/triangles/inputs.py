@@ -111,7 +111,7 @@ def read_option(value: Any, tiling: Tiling, what: str) -> Stripes | None:
     """The lines of weights or limits: a number, a square array or a vector over edges; None stays None."""
     if value is None:
         return None
-    check = _is_weight if what == "weight" else lambda values: ~np.isnan(values)
+    check = is_weight if what == "weight" else lambda values: ~np.isnan(values)
     if isinstance(value, Real):
         value = np.full(tiling.edges, float(value))
     if not hasattr(value, "shape"):
@@ -129,7 +129,8 @@ def read_option(value: Any, tiling: Tiling, what: str) -> Stripes | None:
     )
 
 
-def _is_weight(values: np.ndarray) -> np.ndarray:
+def is_weight(values: np.ndarray) -> np.ndarray:
+    """Which numbers may be weights: finite and positive, and so are their inverses."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.isfinite(values) & (values > 0) & np.isfinite(1.0 / values)
 
@@ -140,7 +141,7 @@ def _is_weight_beside(tiling: Tiling) -> Callable[[np.ndarray], np.ndarray]:
 
     def check(stripe: np.ndarray) -> np.ndarray:
         nonlocal line
-        sound = _is_weight(stripe)
+        sound = is_weight(stripe)
         sound[np.arange(len(stripe)), line + np.arange(len(stripe))] = True
         line += len(stripe)
         return sound

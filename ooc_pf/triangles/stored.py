@@ -10,7 +10,7 @@ from ..storage.arrays import count_labels, open_array
 from ..storage.vectors import Pool
 from ..storage.workspace import Workspace
 from .build import build_program
-from .inputs import Stripes, read_stored
+from .inputs import Stripes, is_weight, read_stored
 from .program import TableIterate, TableProgram, Workers
 from .settings import ENGINE
 from .tiles import Tiling
@@ -58,7 +58,7 @@ def load_program(workspace: Workspace, tiling: Tiling, pool: Pool, workers: Work
 
 SOUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "value": np.isfinite,
-    "weight": lambda weights: np.isfinite(weights) & (weights >= 0),  # zero left of the diagonal
+    "weight": lambda weights: is_weight(weights) | (weights == 0.0),  # zero left of the diagonal
     "lower": lambda limits: ~np.isnan(limits),
     "upper": lambda limits: ~np.isnan(limits),
 }

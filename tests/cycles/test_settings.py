@@ -13,7 +13,10 @@ def test_settings_come_back_as_they_were_stored(settings):
     assert Settings.read(settings.stored()) == settings
 
 
-@pytest.mark.parametrize("change", [{"trees": None}, {"penalty": None}, {"shrink": 0}, {"stages": LINEAR.stages[:-1]}])
+@pytest.mark.parametrize(
+    "change",
+    [{"trees": None}, {"penalty": None}, {"shrink": 0}, {"stages": LINEAR.stages[:-1]}, {"most_gamma": None}],
+)
 def test_settings_that_a_schedule_cannot_go_by_are_refused(change):
     with pytest.raises(WorkspaceError, match="settings"):
         Settings.read(replace(LINEAR, **change).stored())

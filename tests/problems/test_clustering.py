@@ -114,6 +114,19 @@ def test_bad_input_is_named(signed, graph, options, words):
         pf.correlation_clustering(signed if graph is None else graph, **options)
 
 
+@pytest.mark.parametrize("gamma", [None, 1.0])
+@pytest.mark.parametrize("base", [None, -0.4])
+def test_a_weight_without_an_inverse_is_refused(signed, tmp_path, gamma, base):
+    """Beside it the size of the others does not matter: sweeps would multiply infinity by zero."""
+    u, v, w = signed
+    for weights, small in ((np.where(np.arange(len(w)) == 3, 1e-320, w), base), (w, base and -1e-320)):
+        if weights is w and not small:
+            continue
+        for place in (None, tmp_path / f"run{small}.pf"):
+            with pytest.raises(pf.InputError, match="a weight is too small: the inverse it counts with is"):
+                pf.correlation_clustering((u, v, weights), gamma=gamma, base=small, workspace=place)
+
+
 def test_a_workspace_of_distances_is_refused(small, tmp_path):
     pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=1)
     with pytest.raises(pf.WorkspaceError, match="needs kind='signed'"):

@@ -155,13 +155,49 @@ def test_a_changed_state_is_found_before_a_run_goes_on_from_it(clouds, tmp_path,
     assert pf.verify(path)["pairs_read"] == 3000
     place = Workspace(path)
     group, name = place.generation / array.rpartition("/")[0], array.rpartition("/")[2]
-    values = read_array(group, name)
-    values[-1] = values[0] if name == "right" else 1.01 * values[-1] + 1e-3
-    shutil.rmtree(group / name)
-    write_array(group, name, values)
+
+    def other(values):
+        values[-1] = values[0] if name == "right" else 1.01 * values[-1] + 1e-3
+        return values
+
+    _rewrite(group, name, other)
     mutate.reseal(path)
     with pytest.raises(pf.WorkspaceError, match=message):
         pf.verify(path)
+
+
+@pytest.mark.parametrize("options", [SOFT, EXACT])
+@pytest.mark.parametrize("kept", [0, 59, 62, 109, 111])
+def test_an_answer_that_lacks_potentials_is_not_shown(clouds, tmp_path, mutate, options, kept):
+    """There are 60 and 50 points; three numbers more are a pair of the plan."""
+    a, b, x, y = clouds
+    path = tmp_path / "run.pf"
+    pf.quadratic_transport(a, b, (x, y), workspace=path, **options)
+    _rewrite(Workspace(path).outcome, "x", lambda answer: answer[:kept])
+    mutate.reseal(path)
+    for use in (pf.open, pf.verify, pf.resume):
+        with pytest.raises(pf.WorkspaceError, match=r"x has not one potential|x is not what a run writes"):
+            use(path)
+
+
+def test_a_transport_without_its_fingerprint_is_refused(clouds, tmp_path, mutate):
+    a, b, x, y = clouds
+    path = tmp_path / "run.pf"
+    pf.quadratic_transport(a, b, (x, y), workspace=path, max_iter=2, **SOFT)
+    manifest = json.loads((path / "manifest.json").read_text())
+    del manifest["graph"]["source"]["digest"]
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    mutate.reseal(path)
+    for use in (pf.open, pf.verify, pf.resume):
+        with pytest.raises(pf.WorkspaceError, match=r"it lacks graph\.source\.digest"):
+            use(path)
+
+
+def _rewrite(group, name, change):
+    """Change the values of an array; its checksum holds."""
+    values = change(read_array(group, name))
+    shutil.rmtree(group / name)
+    write_array(group, name, values)
 
 
 def _answer(place):
@@ -226,6 +262,48 @@ def test_pairs_that_were_changed_are_found(rng, tmp_path):
     for work in (pf.verify, pf.resume):
         with pytest.raises(pf.WorkspaceError, match="pairs are not those that it was made with"):
             work(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        ("root", "objective to go on with"),
+        ("numbers", "objective to go on with"),
+        ("dual", "the stored dual is not that of its root"),
+        ("steps", "one without curvature"),
+    ],
+)
+def test_steps_go_on_only_from_what_the_pairs_say(rng, tmp_path, mutate, monkeypatch, array, message):
+    """Each number is one that might be there, and the answer shown is right: the next step would tell, too late."""
+    monkeypatch.setattr(itml_settings, "SAMPLE", 50)
+    path = tmp_path / "fit.pf"
+    pf.ITML_Supervised(workspace=path, max_iter=3, tol=1e-12).fit(*labelled(rng))
+    assert pf.verify(path)["pairs_read"] > 0
+
+    def other(values):
+        if array == "steps":
+            values[9:18] *= -1.0  # how the gradient changed along the first one
+        elif array == "root":
+            values[3] += 0.5  # below the diagonal, so that the determinant stays
+        else:
+            values[0] *= 1.01
+        return values
+
+    _rewrite(Workspace(path).generation, array, other)
+    mutate.reseal(path)
+    with pytest.raises(pf.WorkspaceError, match=message):
+        pf.verify(path)
+
+
+def test_points_that_were_changed_are_found(rng, tmp_path, mutate):
+    path = tmp_path / "fit.pf"
+    pf.ITML_Supervised(workspace=path, max_iter=1).fit(*labelled(rng))
+    _rewrite(path / "edges.zarr", "points", lambda points: points + 1e-12)
+    mutate.reseal(path)
+    with pytest.raises(pf.WorkspaceError, match="pairs are not those that it was made with"):
+        pf.verify(path)
+    with pytest.raises(pf.WorkspaceError, match="holds another set of pairs"):
+        pf.resume(path)
 
 
 def test_a_metric_of_another_size_is_refused(rng, tmp_path):

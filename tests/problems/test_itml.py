@@ -16,8 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ooc_pf as pf
 from ooc_pf.itml import settings as numbers
-from ooc_pf.itml.newton import Bound, Place
-from ooc_pf.itml.pairs import Crew, count_pairs
+from ooc_pf.itml.newton import Bound, Curvature, Place, Solved, step
+from ooc_pf.itml.pairs import Crew, ListedPairs, count_pairs
 from ooc_pf.kernels.itml import Terms, project_pairs
 from tests import naive
 
@@ -460,6 +460,19 @@ def test_a_workspace_that_nobody_wrote_is_refused(rng, tmp_path, method):
             pf.verify(copy)
         with pytest.raises(pf.WorkspaceError):
             model.set_params(workspace=copy).fit(x, y)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_step_whose_length_overflows_is_none(rng):
+    """Nothing is left of the direction in single precision, and nothing is divided by its curvature."""
+    pairs = ListedPairs(
+        lambda first, last: np.eye(2)[first:last], np.array([1, -1], np.int8), 2, Terms(1.0, 1.0, 1.0, 1.0)
+    )
+    place = Place(np.eye(2), 1.0, np.diag([2.0, 1.0]), 0.0)
+    flat = np.diag([1.0, 0.0]), np.diag([1e-200, 1.0])
+    now, curvature = Solved(place, Bound(np.eye(2))), Curvature(pairs, exact=False, steps=[flat])
+    assert not step(now, pairs, curvature, Crew(None, np.zeros(1, np.uint8)))
+    assert now.place is place
 
 
 def test_a_bound_that_rounding_left_without_a_factor_stays():

@@ -160,7 +160,9 @@ TABLES = [
     ("rows", "feasible", "x", WRONG["shorter"]), ("rows", "graph.zarr", "start", WRONG["shorter"]),
     ("sets", "gen", "rows/start", put(1, 2**20)),
     ("sets", "gen", "rows/table", put(0, 1)), ("nearness", "edges.zarr", "v", put(0, 2**30)),
-    ("clustering", "edges.zarr", "value", put(0, 0.0)),
+    ("clustering", "edges.zarr", "value", put(0, 0.0)), ("linear", "edges.zarr", "value", put(0, 1e-320)),
+    ("nearness-weights", "graph.zarr", "weight", put(0, 1e-320)),
+    ("table-limits", "graph.zarr", "weight", put(0, 1e-320)),
     ("transport", "gen", "z", WRONG["shorter"]), ("transport", "gen", "rows/added", WRONG["empty"]),
     ("transport-exact", "gen", "rows/count", WRONG["longer"]),
     ("itml", "gen", "bound", lambda values: -values), ("itml", "gen", "bound", put(1, 1e3)),
@@ -189,8 +191,9 @@ def test_potentials_of_another_problem_are_refused(made, mutate, tmp_path, wrong
     run = made("transport-exact", tmp_path / "run.pf")
     rewrite(next((run / "gen").iterdir()), "z", WRONG[wrong])
     mutate.reseal(run)
-    with pytest.raises(pf.WorkspaceError, match="plan does not fit the potentials"):
-        go_on("transport-exact", run)
+    for use in (pf.verify, lambda run: go_on("transport-exact", run)):
+        with pytest.raises(pf.WorkspaceError, match="plan does not fit the potentials"):
+            use(run)
 
 
 @pytest.mark.parametrize("name", ["clustering", "complete", "linear-external"])
@@ -385,6 +388,25 @@ def test_what_a_family_could_not_have_written_is_refused(made, mutate, tmp_path,
             use(run)
         except OURS as error:
             assert any(words in str(error) for words in ("damaged", "other options", "no answer", "does not know"))
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("linear", "plan.last", -1e300), ("linear", "plan.worst", -1.0), ("clustering", "plan.cold", -1e-3),
+        ("nearness", "plan.wave", -1), ("linear", "plan.idle", -1), ("linear", "plan.rounded", -1),
+        ("table", "plan.slack", -1.0), ("rows", "plan.since", -1), ("transport", "plan.since", -1),
+        ("transport-exact", "plan.turns", -1), ("transport-exact", "plan.level", 3),
+        ("linear", "problem.options.settings.most_gamma", ...),
+    ],
+)  # fmt: skip
+def test_a_plan_that_no_run_makes_is_refused_by_verify_as_well(made, mutate, tmp_path, name, path, value):
+    run = made(name, tmp_path / "run.pf")
+    change_manifest(run, path, value)
+    mutate.reseal(run)
+    for use in (lambda run: pf.verify(run, oracle="numba"), lambda run: go_on(name, run)):
+        with pytest.raises(pf.WorkspaceError, match=r"plan|settings"):
+            use(run)
 
 
 def test_a_run_ends_only_as_runs_do(made, mutate, tmp_path):
