@@ -12,7 +12,7 @@ import ooc_pf as pf
 from ooc_pf.commands.cli import main
 from ooc_pf.commands.explain import explain
 from ooc_pf.cycles.inputs import read_edges
-from ooc_pf.problems import proven
+from ooc_pf.problems import clustering, proven
 from ooc_pf.storage import workspace as ws
 from tests import naive
 
@@ -64,6 +64,25 @@ def several_components(seed, weights):
     return len(group), u[chosen], v[chosen], (sign * WEIGHTS[weights](rng, len(u)))[chosen]
 
 
+def solved(graph, **how):
+    """The result of a run, and what its proof was made of: point, rows, labels, base, cost, bound."""
+    said = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clustering, "prove", lambda *args: said.append(args) or proven.prove(*args))
+        result = pf.correlation_clustering(graph, **how, tol=1e-6, ratio=1.0, workers=1)
+    return result, said[0]
+
+
+def others(labels, rng):
+    """The labels themselves, and worse ones: a node or two moved, all apart, all together, any."""
+    yield labels
+    for k in range(12):
+        moved = labels.copy()
+        moved[rng.integers(len(labels), size=1 + k // 6)] = rng.integers(len(labels) + 1)
+        yield moved
+    yield from (np.arange(len(labels)), np.zeros_like(labels), rng.integers(3, size=len(labels)))
+
+
 @given(
     seed=st.integers(0, 2**32 - 1), weights=st.sampled_from(list(WEIGHTS)), gamma=st.sampled_from([None, 1.0]),
     iterations=st.sampled_from([0, 2, 100]),
@@ -71,22 +90,25 @@ def several_components(seed, weights):
 @settings(max_examples=25, deadline=None)
 def test_no_clustering_of_a_component_said_to_be_proven_is_cheaper(seed, weights, gamma, iterations):
     nodes, u, v, weight = several_components(seed, weights)
-    said = []
-    with pytest.MonkeyPatch.context() as patch:
-        known = proven.proven_by_component
-        patch.setattr(proven, "proven_by_component", lambda *args: said.append(known(*args)) or said[-1])
-        how = {"gamma": gamma, "max_iter": iterations, "tol": 1e-6, "ratio": 1.0, "workers": 1}
-        result = pf.correlation_clustering((u, v, weight), **how)
-    mask = said[0] if said else np.full(len(result.labels), result.optimal)
-    assert result.proven_nodes == mask.sum()
-    assert result.optimal == mask.all()
-    w = naive.clusters.table(nodes, u, v, weight, None)
-    for part in components(len(mask), u, v, weight):
-        assert len(set(mask[part])) == 1
-        own = w[np.ix_(part, part)]
-        if mask[part[0]] and len(part) > 1:
-            cost = naive.clusters.cost(own, result.labels[part])
-            assert cost <= naive.clusters.least_cost(own) * (1 + 1e-11) + 1e-14 * np.abs(own).sum()
+    result, (point, rows, labels, base, _, bound) = solved((u, v, weight), gamma=gamma, max_iter=iterations)
+    w, rng = naive.clusters.table(nodes, u, v, weight, None)[: len(labels), : len(labels)], np.random.default_rng(seed)
+    parts = components(len(labels), u, v, weight)
+    least = [naive.clusters.least_cost(w[np.ix_(part, part)]) if len(part) > 1 else 0.0 for part in parts]
+    for chosen in others(labels, rng):
+        cost = naive.clusters.cost(w, chosen)
+        made = proven.prove(point, rows, chosen, base, cost, bound)
+        step = proven.common_step(point.program.edges, base)
+        mask = proven.proven_by_component(point, rows, chosen, bound.scale, step)
+        assert made["optimal"] == (made["proven_nodes"] == len(labels))
+        assert made["proven_nodes"] == (len(labels) if made["optimal"] else mask.sum())
+        if made["optimal"]:
+            assert cost <= sum(least) * (1 + 1e-11) + 1e-14 * np.abs(weight).sum()
+        for part, best in zip(parts, least, strict=True):
+            own = w[np.ix_(part, part)]
+            assert len(set(mask[part])) == 1
+            if mask[part[0]]:
+                assert naive.clusters.cost(own, chosen[part]) <= best * (1 + 1e-11) + 1e-14 * np.abs(own).sum()
+    assert result.proven_nodes == proven.prove(point, rows, labels, base, result.cost, bound)["proven_nodes"]
 
 
 @pytest.mark.parametrize("gamma", [None, 1.0])
