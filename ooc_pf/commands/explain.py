@@ -4,7 +4,7 @@ import math
 import shlex
 from typing import NamedTuple
 
-from ..engine.result import Result, cluster_sizes
+from ..engine.result import Result, cluster_sizes, label_array
 
 FAR = 10.0  # times the lower bound: a percentage of more says nothing
 
@@ -121,7 +121,12 @@ def _cluster_claims(result: Result) -> list[Claim]:
     clusters, bound = len(cluster_sizes(result.labels)), result.lp_lower_bound
     ratio = "none yet" if result.certified_ratio is None else f"{result.certified_ratio:.4f}"
     cost = f"of cost {result.cost:.10g}; none can cost less than {bound:.10g}"
-    return [
+    told = [
         Claim("clusters", f"{clusters}", cost),
         Claim("ratio", ratio, "certified: cost of the clusters over that bound"),
     ]
+    if result.proven_nodes is None:  # of a release that did not count them
+        return told
+    proven = f"{result.proven_nodes:,} of {len(label_array(result.labels)):,} nodes"
+    meaning = "no clustering of them" if result.optimal else "no clustering of the parts that attraction connects there"
+    return [*told, Claim("optimal", proven, f"proven: {meaning} costs less")]

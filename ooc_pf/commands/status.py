@@ -115,7 +115,9 @@ def _progress(place: Workspace) -> list[str]:
         lines.append(f"objective of {point} {manifest['objective']:.10g}{told}")
     if "cost" in made:
         ratio = f", certified ratio {made['certified_ratio']:.4f}" if "certified_ratio" in made else ""
-        lines.append(f"clusters of cost {made['cost']:.10g}{ratio}")
+        nodes = f"of {manifest['graph']['nodes']:,} nodes"
+        proven = f", proven optimal: {made['proven_nodes']:,} {nodes}" if "proven_nodes" in made else ""
+        lines.append(f"clusters of cost {made['cost']:.10g}{ratio}{proven}")
     return lines
 
 

@@ -8,7 +8,7 @@ from ..engine.store import ConstraintStore
 from ..engine.sweeps import Iterate, total_charge
 from ..storage.vectors import Vector, spans
 from . import settings
-from .program import CycleProgram
+from .program import CycleProgram, ScaledBound
 
 
 @dataclass
@@ -35,7 +35,11 @@ class CyclePoint(Iterate):
 
     def bound_of_clusterings(self, rows: ConstraintStore) -> float:
         """A lower bound of the linear cost of every clustering, from the duals."""
-        return self.program.bound_of_clusterings(self.y, total_charge(self.program, rows))
+        return self.scaled_bound(rows).value
+
+    def scaled_bound(self, rows: ConstraintStore) -> ScaledBound:
+        """That bound, and the multiple of the duals that gives it."""
+        return self.program.scaled_bound(self.y, total_charge(self.program, rows))
 
     def admit(self, pairs: np.ndarray) -> None:
         """Give these pairs of a complete graph a variable."""

@@ -10,6 +10,7 @@ the smaller of limit and distance, is feasible. For duals z >= 0 of the rows the
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -225,21 +226,26 @@ class CycleProgram:
     def bound(self, y: Vector, dual_sum: float) -> float:
         """A lower bound of the optimum, where y belongs to any duals z >= 0."""
         if self.step is not None:
-            return self.bound_of_clusterings(y, dual_sum)
+            return self.scaled_bound(y, dual_sum).value
         return self.dual(y, dual_sum)
 
-    def bound_of_clusterings(self, y: Vector, dual_sum: float) -> float:
+    @property
+    def unit(self) -> float:
+        """The cost of an edge is this over its inverse; there must be edges."""
+        # Around the centre zero a target is what is left of the step.
+        return -self.step if self.step is not None else -float(self.target.read(0, 1)[0])
+
+    def scaled_bound(self, y: Vector, dual_sum: float) -> "ScaledBound":
         """A lower bound of ``min cost @ x`` over x between 0 and 1, such as clusterings, from the same duals."""
         if not self.size:
-            return 0.0  # no edge, no cost
-        # Around the centre zero a target is what is left of the step.
-        unit = -self.step if self.step is not None else -float(self.target.read(0, 1)[0])
+            return ScaledBound(0.0, 0.0)  # no edge, no cost
+        unit = self.unit
 
         def excess(scale: float) -> tuple[float, float]:
             parts = [exceeding_load(*part, unit, scale) for part in spans(y, self.target, self.inverse)]
             return sum(short for short, _ in parts), sum(load for _, load in parts)
 
-        return linear_bound(excess, dual_sum)
+        return best_scaling(excess, dual_sum)
 
     def cost_and_load(self, y: Vector, unit: float) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Parts of the cost ``unit / inverse`` and of the load of the multipliers that y belongs to."""
@@ -296,7 +302,19 @@ def nonnegative(y: Vector, pool: Pool | None = None) -> Vector:
     return Vector.filled((np.maximum(part, 0.0) for _, part in y.spans()), y.size, np.float64, pool)
 
 
+class ScaledBound(NamedTuple):
+    """A lower bound, and the multiple of the multipliers that gives it."""
+
+    value: float
+    scale: float
+
+
 def linear_bound(excess: Callable[[float], tuple[float, float]], duals: float) -> float:
+    """The value of `best_scaling`."""
+    return best_scaling(excess, duals).value
+
+
+def best_scaling(excess: Callable[[float], tuple[float, float]], duals: float) -> ScaledBound:
     """The best of ``s * sum z + sum min(0, cost - s * load)`` over s >= 0: a lower bound for ``min cost @ x``.
 
     It belongs to rows ``sum x >= 1`` with x between 0 and 1, as clusterings have. Scaled multipliers ``s z`` are
@@ -308,11 +326,12 @@ def linear_bound(excess: Callable[[float], tuple[float, float]], duals: float) -
     """
     # (s, value, slope) on the rising and on the falling side.
     rising, falling = (0.0, 0.0, duals), None
-    best, s = 0.0, 1.0
+    best, scale, s = 0.0, 0.0, 1.0
     for _ in range(settings.MOST_PLANES):
         short, load = excess(s)
         value, slope = s * duals + short, duals - load
-        best = max(best, value)
+        if value > best:
+            best, scale = value, s
         if slope > 0.0:
             rising = (s, value, slope)
         else:
@@ -327,7 +346,7 @@ def linear_bound(excess: Callable[[float], tuple[float, float]], duals: float) -
         # No s is worth more than the tangents allow where they meet.
         if not left < s < right or low + up * (s - left) - best <= settings.BEST_SCALE * abs(best):
             break
-    return best
+    return ScaledBound(best, scale)
 
 
 # From edges, weights or None, the graph if it is laid out already, and where vectors are made.

@@ -133,9 +133,9 @@ class Result:
     -----
     Correlation clustering adds ``labels``, the cluster of each node; ``cost``, what the clusters cost;
     ``lp_lower_bound``, a lower bound of what any clustering costs; ``certified_ratio``, the ratio of the two;
-    ``optimal``, whether no clustering can be cheaper;
-    ``apriori_ratio`` and ``paper_ratio``, known before rounding; and ``zeros``, how many weights of zero were given and
-    left out. They are None while a run has not come to them.
+    ``optimal``, whether no clustering can be cheaper; ``proven_nodes``, how many nodes are in components of attractive
+    edges where none can be cheaper; ``apriori_ratio`` and ``paper_ratio``, known before rounding; and ``zeros``, how
+    many weights of zero were given and left out. They are None while a run has not come to them.
 
     Metric nearness of a table adds ``closure_distance``, the Euclidean distance between the iterate and its
     shortest-path closure.
@@ -249,6 +249,8 @@ class Result:
         for name, value in self.made.items():
             if name == "labels" and value is not None:
                 yield "clusters", f"{len(cluster_sizes(value))}"
+            elif name == "proven_nodes" and value is not None and self.made["labels"] is not None:
+                yield "proven optimal", f"{value:,} of {len(label_array(self.made['labels'])):,} nodes"
             elif isinstance(value, bool):
                 yield name.replace("_", " "), "yes" if value else "no"
             elif isinstance(value, Real) and name != "closure_distance":

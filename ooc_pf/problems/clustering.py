@@ -7,7 +7,6 @@ Put f = x on attractive edges and f = 1 - x on repulsive ones. The paper's progr
 for every cycle C with exactly one repulsive edge, so searches run on attractive edges only, and never beyond length 1.
 """
 
-import itertools
 import warnings
 from collections.abc import Callable
 from numbers import Real
@@ -35,6 +34,7 @@ from ..storage.arrays import read_array
 from ..storage.vectors import Pool, Vector, read_vector
 from ..storage.workspace import Workspace
 from .forms import read_form
+from .proven import is_optimal, prove
 from .rounders import cost_of, fractions, last_clusters, make_rounder
 from .warm import warm_start_from
 
@@ -42,9 +42,8 @@ NO_REPULSION = (
     "no weight is negative, so a cluster for each connected part costs nothing; give base= (--base), the negative "
     "weight of pairs that are not listed, to find denser clusters"
 )
-RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio")
+RATIOS = ("cost", "lp_lower_bound", "certified_ratio", "optimal", "proven_nodes", "apriori_ratio", "paper_ratio")
 FORMER = "thresholds_only"  # what earlier releases said of clusters on disk
-WHOLE = 1e-9  # relative: how far a multiple may be off by rounding
 
 
 def clustering_settings(options: Options, disk: bool) -> Settings | None:
@@ -160,8 +159,10 @@ def correlation_clustering(
         for other tables a table of ``node`` and ``cluster``), ``cost`` of the clusters, ``lp_lower_bound`` that holds
         for every clustering, ``certified_ratio = cost / lp_lower_bound``, ``apriori_ratio``, and ``paper_ratio``, the
         formula as printed in the paper (both None for the linear program). ``optimal`` tells that no clustering is
-        cheaper: all weights are multiples of one number, and the bound is less than that below the cost. The status
-        "ratio_reached" tells that the run ended because of ``ratio``.
+        cheaper: the bound is at the cost, or all weights are multiples of one number, and it is less than that below.
+        ``proven_nodes`` counts the nodes for which this is proven, each component of the attractive edges by its own
+        cost and bound (with ``base`` all nodes or none). The status "ratio_reached" tells that the run ended because
+        of ``ratio``.
 
     Examples
     --------
@@ -216,35 +217,17 @@ def finish_clustering(
     if len(edges.value) and not options["base"] and not any((part < 0.0).any() for _, part in edges.value.spans()):
         warnings.warn(NO_REPULSION, stacklevel=2)
     assert isinstance(f, Vector)
-    bound = iterate.bound_of_clusterings(state.rows)
+    bound = iterate.scaled_bound(state.rows)
     x = Vector.filled(fractions(edges, f), len(edges.value), np.float64, state.pool)
-    made = {"x": x, "lp_lower_bound": bound}
+    made = {"x": x, "lp_lower_bound": bound.value}
     if gamma is not None and converged(state.certificate, options["tol"]):  # at an optimum only they mean anything
         made |= _ratios(edges, f, abs(options["base"] or 0.0), gamma)
     labels = last_clusters(iterate, x, options, status, stop)
     if labels is None:
         return made
     cost = cost_of(edges, labels, options["base"])
-    proven = {
-        "certified_ratio": certified_ratio(cost, bound),
-        "optimal": is_optimal(edges, options["base"], cost, bound),
-    }
-    return {**made, "labels": labels, "cost": cost, **proven}
-
-
-def is_optimal(edges: Edges, base: float | None, cost: float, bound: float) -> bool:
-    """Whether the bound leaves no room for a cheaper clustering.
-
-    Where all weights are multiples of one of them, so are all costs: a cheaper clustering is cheaper by that much.
-    """
-    if cost <= bound:
-        return True
-    least = min([abs(base)] if base else [], default=np.inf)
-    least = min([least, *(float(np.abs(part).min(initial=np.inf)) for _, part in edges.value.spans())])
-    parts = itertools.chain((part for _, part in edges.value.spans()), [np.array([base])] if base else [])
-    multiples = (part / least for part in parts)
-    whole = all(bool((np.abs(part - np.round(part)) <= WHOLE * np.abs(part)).all()) for part in multiples)
-    return whole and cost - bound < least * (1.0 - WHOLE) - WHOLE * cost
+    made |= {"labels": labels, "cost": cost, "certified_ratio": certified_ratio(cost, bound.value)}
+    return made | prove(iterate, state.rows, labels, options["base"], cost, bound)
 
 
 def check_clusters(
@@ -252,9 +235,9 @@ def check_clusters(
 ) -> dict[str, Any]:
     """Recompute bound, fractions, cost and ratios of an answer from the multipliers, the point and the labels."""
     options, facts = workspace.manifest["problem"]["options"], workspace.manifest["facts"]
-    group, gamma = workspace.answer, options["gamma"]
+    group, gamma, bound = workspace.answer, options["gamma"], iterate.scaled_bound(rows)
     assert group is not None
-    found: dict[str, Any] = {"lp_lower_bound": iterate.bound_of_clusterings(rows)}
+    found: dict[str, Any] = {"lp_lower_bound": bound.value}
     x = read_vector(group, "x", iterate.pool)
     same = x.size == len(edges.value)
     for (_, stored), fraction in zip(x.spans(), fractions(edges, f), strict=same):
@@ -266,9 +249,12 @@ def check_clusters(
         labels = read_array(group, "labels")
         sound = labels.shape == (edges.nodes,) and labels.dtype.kind == "i"
         require(workspace, sound, f"the answer has labels of shape {labels.shape} for {edges.nodes} nodes")
-        found["cost"] = cost_of(edges, labels, options["base"])
-        found["certified_ratio"] = certified_ratio(found["cost"], found["lp_lower_bound"])
-        found["optimal"] = is_optimal(edges, options["base"], found["cost"], found["lp_lower_bound"])
+        cost = cost_of(edges, labels, options["base"])
+        found |= {"cost": cost, "certified_ratio": certified_ratio(cost, bound.value)}
+        if "proven_nodes" in facts:
+            found |= prove(iterate, rows, labels, options["base"], cost, bound)
+        else:  # of a release that judged the graph as a whole
+            found["optimal"] = is_optimal(edges, options["base"], cost, bound.value)
     claims = {name: claimed for name, claimed in facts.items() if name != FORMER}
     for name, claimed in claims.items():
         agree(workspace, found.get(name), claimed, name.replace("_", " "))

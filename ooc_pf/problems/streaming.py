@@ -110,7 +110,7 @@ def round_in_passes(
         Numbered by first appearance.
     """
     rng = np.random.default_rng(seed)
-    best = _cheapest(edges, [_alone(edges.nodes), _components(edges)] if known is None else [known])
+    best = _cheapest(edges, [_alone(edges.nodes), components(edges, edges.nodes)] if known is None else [known])
     if cost(edges, best) == 0.0:
         return number_clusters(best)
     whole, guides = contracted(edges, _alone(edges.nodes)), list(guides)
@@ -142,9 +142,9 @@ def _alone(nodes: int) -> np.ndarray:
     return np.arange(nodes, dtype=np.int32)
 
 
-def _components(edges: EdgeStream) -> np.ndarray:
-    """Components of the attractive edges."""
-    parent = _alone(edges.nodes)
+def components(edges: Iterable[Part], nodes: int) -> np.ndarray:
+    """Components of the attractive edges: of each node the lowest one that it is connected with."""
+    parent = _alone(nodes)
     for u, v, weight in edges:
         join_ends(u, v, weight > 0, parent)
     settle(parent)
@@ -171,7 +171,7 @@ def _over_agreed(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Clusters of the groups that the fractional solution keeps together, if their graph is small, and improved."""
-    groups = number_clusters(_components(agreed))
+    groups = number_clusters(components(agreed, agreed.nodes))
     levels = []
     for stream in (edges, *guides):
         level = contracted(stream, groups)

@@ -14,7 +14,8 @@ import ooc_pf as pf
 from ooc_pf.engine.result import COMMON, Result
 
 CLUSTERING = (
-    "labels", "cost", "lp_lower_bound", "certified_ratio", "optimal", "apriori_ratio", "paper_ratio", "zeros",
+    "labels", "cost", "lp_lower_bound", "certified_ratio", "optimal", "proven_nodes", "apriori_ratio",
+    "paper_ratio", "zeros",
 )  # fmt: skip
 
 SUMMARY = {"status", "objective", "lower_bound", "gap", "violation", "n_iter", "n_active", "workspace"}
