@@ -127,3 +127,21 @@ def test_of_too_many_rows_the_worst_stay_with_their_pairs(seed, count):
     if count < rows:
         used = {e for row in order for e in cycles[row].tolist() if e < 0}
         assert len(kept.pairs) == len(kept.edge) == len(kept.reach) == len(used)
+
+
+@pytest.mark.parametrize("most", [20, 100, 10_000])
+def test_what_trees_find_does_not_depend_on_how_many_are_grown_at_once(rng, most):
+    """Also where there are more violated rows than may be taken up, and only some closing edges are looked at."""
+    u, v, weight = random_signed(rng, 200, 1500, mean=0.2)
+    program = clustering_program(1.0, None)(as_edges(u, v, weight, 200), None, None, Pool())
+    point = Vector.of(np.round(rng.random(len(u)) * rng.integers(0, 2, len(u)) / 4, 2))
+    roots, found = np.arange(0, program.graph.nodes, 20)[:12], []
+    with worker_pool(2, processes=False) as pool:
+        for width, workers in ((1, 1), (4, 2), (16, 1)):
+            oracle = NumbaOracle(program.graph, pool, workers, width=width)
+            rules = {"penalty": 0.03, "slack": 1e-9, "most": most, "tick": lambda: True}
+            found.append(oracle.find_by_trees(freeze(program, point), roots, **rules))
+    assert 0 < len(found[0].rows) <= most
+    for other in found[1:]:
+        assert np.array_equal(other.rows.edges, found[0].rows.edges)
+        assert np.array_equal(other.violation, found[0].violation)
