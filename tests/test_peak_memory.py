@@ -44,7 +44,7 @@ def test_peak_memory_with_ten_times_as_much_state(problem, tmp_path):
     assert facts["state"] >= 10 * 128_000_000
     assert facts["peak"] <= 128_000_000
     shutil.rmtree(tmp_path / "small")
-    unlimited = measured(problem, 225_000, 1200, "none", 4, tmp_path / "large")
+    unlimited = measured(problem, 225_000, 1200, "128MB:none", 4, tmp_path / "large")
     assert unlimited["peak"] > 128_000_000
     assert all(facts[name] == unlimited[name] for name in ("lower_bound", "rows"))
 

@@ -134,7 +134,7 @@ class Settings:
 
 MANY, MANY_OF_COMPLETE, MANY_ON_DISK = 1 << 21, 1 << 19, 1 << 16  # rows
 MOST_ON_DISK, EDGES_OF_A_ROW = 1 << 20, 8  # a larger graph on disk takes up one row for so many edges, if not too many
-FOUND_SHARE = 0.2  # of the memory, for rows that are taken up
+FOUND_SHARE = 0.13  # of the memory, for rows that are taken up
 FEW_TREES = 8  # in a pass on disk, at least
 
 TRIANGLES = Stage("triangles", hops=1, waves=1, rounds=2, pays=1e-3)
