@@ -266,7 +266,7 @@ class CycleSchedule:
         while sweeps < stage.rounds * SWEEPS_EACH_ROUND and residual > settled:
             residual = sweep_round(iterate, state.rows, self.monitor.stop, self.threads, self.workers)
             sweeps += SWEEPS_EACH_ROUND
-        # Rows that are left out come in the next pass, before a step; those without room for their pairs may never come.
+        # Rows that are left out come in the next pass, before a step; those without room for their pairs may never.
         if iterate.program.step is not None and (found.short or not found.cut):
             self._step(state, stage)
         return Swept(sweeps, sweeps * len(state.rows), pairs, residual)

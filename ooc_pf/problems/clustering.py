@@ -160,7 +160,8 @@ def correlation_clustering(
         for every clustering, ``certified_ratio = cost / lp_lower_bound``, ``apriori_ratio``, and ``paper_ratio``, the
         formula as printed in the paper (both None for the linear program). ``optimal`` tells that no clustering is
         cheaper: all weights are multiples of one number, and the bound is less than that below the cost. The status
-        "ratio_reached" tells that the run ended because of ``ratio``.
+        "ratio_reached" tells that the run ended because of ``ratio``, "stalled" that more pairs of a complete graph
+        came into conflict than ``memory`` has room for, and that the bound, which holds, no longer rose.
 
     Examples
     --------
