@@ -16,7 +16,8 @@ def share_out(memory: Any, *, nodes: int, edges: int, workers: int, options: dic
     """Divide ``memory`` for a run with these options, or refuse it with the least that will do.
 
     What fits stays in memory. A graph that was laid out for memory needs it; one laid out for disk needs some numbers a
-    node, for every worker, and pages. How many pairs of a complete graph will need a variable shows only later.
+    node, for every worker, and pages. How many pairs of a complete graph need a variable shows only
+    later: those that fit get one.
     """
     if isinstance(memory, Budget):
         return memory

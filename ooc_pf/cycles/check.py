@@ -174,7 +174,7 @@ class _Check:
             closed = nonnegative(point, self.pool)
             batches = engine.find(frozen, all_sources(program.graph), rules=rules, tick=lambda: True, stop=stop)
             unlisted = _Unlisted(program, batches)
-            _, worst, _ = look(program, point, unlisted.taken_out(), 0, closed)
+            worst = look(program, point, unlisted.taken_out(), 0, closed).worst
         return program.value(point) + unlisted.price, worst, unlisted.worst
 
 

@@ -1,7 +1,7 @@
 """Problems whose rows are cycles of a graph: how a run is built, stored, loaded and verified."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from .inputs import Edges, load_edges, read_edges, read_weights
 from .plan import CyclePlan, CycleState, Rounder
 from .point import CyclePoint
 from .program import CycleProgram, MakeProgram
-from .schedule import CycleSchedule
+from .schedule import STALLED, CycleSchedule
 from .search import NumbaOracle
 from .search_dask import ClusterOracle
 from .search_igraph import IgraphOracle
@@ -234,7 +234,9 @@ class CycleFamily:
         require(least >= 0, workspace.record, "the plan has numbers below zero")
         cooled = plan.stage == numbers.HOT and not (workspace.generation / "heat").exists()
         require(not cooled, workspace.record, f"plan.stage is {plan.stage!r}, and {workspace.generation} has no heat")
-        return plan
+        require(plan.crowded >= 0, workspace.record, f"plan.crowded is {plan.crowded!r}")
+        # Asked again, so tried again.
+        return replace(plan, crowded=0) if workspace.manifest["status"] == STALLED else plan
 
     def load_feasible(self, program: CycleProgram, group: Path, pool: Pool) -> Vector:
         return load_feasible(program, group, pool)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,31 @@ def freeze(program: CycleProgram, y: Vector, address: Any = None) -> Frozen:
     return Frozen(graph, y, program.limit, program.beyond, known, address)
 
 
-def look(
-    program: CycleProgram, y: Vector, batches: Iterable[Found], most_rows: int, point: Vector | None
-) -> tuple[Found, float, bool]:
-    """Take in what a search brings, batch by batch: rows, the largest violation, and whether rows were left out.
+class Looked(NamedTuple):
+    """What was taken in of a search.
 
-    Of more than ``most_rows`` those that are violated most are kept, and no new pairs but theirs.
+    ``worst`` is the largest violation. ``cut`` tells whether rows were left out, ``short`` whether some were because
+    there is no room for their pairs.
+    """
+
+    found: Found
+    worst: float
+    cut: bool
+    short: bool
+
+
+def look(
+    program: CycleProgram,
+    y: Vector,
+    batches: Iterable[Found],
+    most_rows: int,
+    point: Vector | None,
+    room: int | None = None,
+) -> Looked:
+    """Take in what a search brings, batch by batch.
+
+    Of more than ``most_rows`` those that are violated most are kept, and no new pairs but theirs; of these no more than
+    ``room``.
 
     ``point``, which begins as max(y, 0), is made feasible on the way for all edges looked at; of pairs that are new,
     the reach stays with what was found.
@@ -47,7 +66,10 @@ def look(
             parts = [Found.join(parts).worst_rows(most_rows)]
             held = len(parts[0].rows)
     taken = Found.join(parts).worst_rows(most_rows)
-    return taken.numbered(y.size), worst, len(taken.rows) < seen
+    short = room is not None and len(taken.pairs) > room
+    if room is not None:
+        taken = taken.fitting(room)
+    return Looked(taken.numbered(y.size), worst, len(taken.rows) < seen, short)
 
 
 def draw_roots(iterate: CyclePoint, count: int, generator: np.random.Generator) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What the schedule of a program over cycles decides by, and who makes clusters on the way."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -31,6 +31,12 @@ class CyclePlan:
         Passes since the bound last rose, in a stage that has patience.
     rounded : int
         The iteration in which clusters were last made.
+    short : bool
+        Whether there ever was no room for a pair of a complete graph that a row needed.
+    level : float
+        Since then: the lower bound when it last rose by as much as counts.
+    crowded : int
+        Iterations since the bound was there in which such a pair had no room.
     """
 
     stage: str
@@ -41,6 +47,27 @@ class CyclePlan:
     cold: float = 0.0
     idle: int = 0
     rounded: int = 0
+    short: bool = False
+    level: float = 0.0
+    crowded: int = 0
+
+    def follow(self, before: "CyclePlan", *, short: bool, bound: float, rise: float) -> "CyclePlan":
+        """The same, with what is known of the room after an iteration that began with the plan ``before``.
+
+        Parameters
+        ----------
+        short : bool
+            Whether the iteration left pairs out for which there was no room.
+        bound : float
+            The lower bound after it.
+        rise : float
+            A rise of the bound by more counts.
+        """
+        if not (short or before.short):
+            return self
+        if bound > before.level + rise:
+            return replace(self, short=True, level=bound, crowded=0)
+        return replace(self, short=True, level=before.level, crowded=before.crowded + short)
 
 
 CycleState = State[CyclePoint, ConstraintStore, CyclePlan]
@@ -50,11 +77,12 @@ CycleState = State[CyclePoint, ConstraintStore, CyclePlan]
 class CyclePass(Pass):
     """A pass over some sources.
 
-    ``cut`` tells whether violated rows were left out because there were too many, ``surveyed`` that all closing edges
-    were looked at by way of the contracted graph.
+    ``cut`` tells whether violated rows were left out because there were too many, ``short`` that some were because
+    there is no room for their pairs, ``surveyed`` that all closing edges were looked at by way of the contracted graph.
     """
 
     cut: bool = False
+    short: bool = False
     surveyed: bool = False
 
 

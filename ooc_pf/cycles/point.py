@@ -74,8 +74,8 @@ class CyclePoint(Iterate):
             if vector.whole is None:  # in pages; one in memory may be in use elsewhere
                 vector.close()
 
-    def dismiss(self, rows: ConstraintStore) -> None:
-        """Take their variable from the unlisted pairs without rows, once there are many of them."""
+    def dismiss(self, rows: ConstraintStore, share: float = settings.DISMISS_SHARE) -> None:
+        """Take their variable from the unlisted pairs without rows, once they are more than this share of all."""
         pairs = self.program.pairs
         if pairs is None:
             return
@@ -84,7 +84,7 @@ class CyclePoint(Iterate):
         for block in rows.blocks():
             keep[block.table[block.index]] = True
         keep |= self.program.target.whole != pairs.target
-        if len(keep) - keep.sum() > settings.DISMISS_SHARE * len(pairs.unlisted):
+        if len(keep) - keep.sum() > share * len(pairs.unlisted):
             rows.renumber(np.where(keep, np.cumsum(keep) - 1, -1))
             self.program = self.program.keep_pairs(keep)
             self.y = Vector.of(self.y.whole[keep])

@@ -33,7 +33,7 @@ from .program import CycleProgram, nonnegative
 from .search import Places, all_sources, count_blocks
 from .settings import CERTIFY, DISJOINT, HOT, Settings, Stage
 
-RATIO_REACHED = "ratio_reached"  # a status
+RATIO_REACHED, STALLED = "ratio_reached", "stalled"  # statuses
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class CycleSchedule:
             if survey is None:
                 return None
             point = nonnegative(iterate.y, iterate.pool)
-            worst = look(program, iterate.y, survey.batches(), 0, point)[1]
+            worst = look(program, iterate.y, survey.batches(), 0, point).worst
             peak, relaxed = survey.peak, survey.relaxed
             del survey  # the contracted graph makes room for rows
             found = self._rows_of_hot(state, frozen, peak, worst, tick) if rows else Found.join([])
@@ -176,15 +176,15 @@ class CycleSchedule:
             frozen = freeze(iterate.program, iterate.y, self._address())
             rules = SearchRules(stage.hops or UNLIMITED, self.settings.keep_paths, self.program.slack)
             batches = self.oracle.find(frozen, part, rules=rules, tick=tick, stop=self.monitor.stop)
-            found, worst, cut = look(iterate.program, iterate.y, batches, self.settings.most_rows, point)
-        self._check_room(iterate, found.pairs)
+            room, most = self._room(iterate), self.settings.most_rows
+            found, worst, cut, short = look(iterate.program, iterate.y, batches, most, point, room)
         iterate.admit(found.pairs)
         if self.revisits and stage.hops == 0:
             iterate.heat = heated(iterate.heat, len(self.sources), part, found.peak)
             state.moved = True
         rows = self._worthwhile(found)
         if point is None or (cut and iterate.program.pairs):
-            return CyclePass(len(rows), worst, rows, found.relaxed, cut=cut)
+            return CyclePass(len(rows), worst, rows, found.relaxed, cut=cut, short=short)
         if len(found.pairs):
             point = Vector.of(np.concatenate((point.whole, iterate.program.within(found.reach))))
         return CyclePass(len(rows), worst, rows, found.relaxed, self._proof(state, point, worst), point, cut)
@@ -197,13 +197,17 @@ class CycleSchedule:
     def _address(self) -> Any:
         return None if self.workspace is None else (self.workspace.generation, "y")
 
-    def _check_room(self, iterate: CyclePoint, pairs: np.ndarray) -> None:
-        wanted = iterate.y.size + len(pairs)
-        if len(pairs) and self.most_pairs is not None and wanted > self.most_pairs:
+    def _room(self, iterate: CyclePoint) -> int | None:
+        """How many more pairs of a complete graph may have a variable."""
+        if self.most_pairs is None or iterate.program.pairs is None:
+            return None
+        size = iterate.y.size
+        if size > self.most_pairs:  # only of a run that began with more memory
             raise BudgetError(
-                f"{wanted:,} pairs need a variable, and there is memory for {self.most_pairs:,}; the workspace, if "
-                "any, is as it was after its last iteration: resume it with more memory="
+                f"{size:,} pairs have a variable, and there is memory for {self.most_pairs:,}; the workspace, if any, "
+                "is as it was: resume it with more memory="
             )
+        return self.most_pairs - size
 
     def _worthwhile(self, found: Found) -> Rows:
         """The rows without those whose violation hardly counts yet: they would only make the sweeps longer."""
@@ -262,7 +266,8 @@ class CycleSchedule:
         while sweeps < stage.rounds * SWEEPS_EACH_ROUND and residual > settled:
             residual = sweep_round(iterate, state.rows, self.monitor.stop, self.threads, self.workers)
             sweeps += SWEEPS_EACH_ROUND
-        if iterate.program.step is not None and not found.cut:
+        # Rows that are left out come in the next pass, before a step; those without room for their pairs may never.
+        if iterate.program.step is not None and (found.short or not found.cut):
             self._step(state, stage)
         return Swept(sweeps, sweeps * len(state.rows), pairs, residual)
 
@@ -311,7 +316,9 @@ class CycleSchedule:
 
     def forget(self, state: CycleState) -> int:
         forgotten = state.rows.forget()
-        state.point.dismiss(state.rows)
+        before = state.point.y.size
+        state.point.dismiss(state.rows, 0.0 if state.plan.short else numbers.DISMISS_SHARE)
+        state.moved = state.moved or state.point.y.size < before
         return forgotten
 
     def bound(self, state: CycleState) -> float:
@@ -321,7 +328,10 @@ class CycleSchedule:
 
     def plan(self, state: CycleState, turn: Turn) -> CyclePlan:
         rounded = state.iteration + 1 if self._is_time_to_round(state) else state.plan.rounded
-        return replace(self._plan(state, turn), rounded=rounded)
+        share = max(numbers.LEAST_RISE, numbers.LEAST_RISE_OF_TOLERANCE * self.tol)
+        rise = share * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
+        planned = replace(self._plan(state, turn), rounded=rounded)
+        return planned.follow(state.plan, short=turn.found.short, bound=turn.after, rise=rise)
 
     def _plan(self, state: CycleState, turn: Turn) -> CyclePlan:
         now = state.plan
@@ -371,19 +381,20 @@ class CycleSchedule:
         return done * self.wave_size(stage) < len(self.sources)
 
     def verdict(self, state: CycleState) -> str | None:
-        """A program over cycles always has a solution, so that only a proof that is good enough ends it."""
+        """A program over cycles always has a solution: only a proof that is good enough ends it, or lack of room."""
+        crowded = STALLED if state.plan.crowded >= numbers.CROWDED_PATIENCE else None
         if self.ratio is None:
-            return None
+            return crowded
         last = state.history[-1] if state.history and state.history[-1]["iteration"] == state.iteration else {}
         standing = last if "bound_of_clusterings" in last else self._standing(state)
-        return RATIO_REACHED if standing.get("ratio", np.inf) <= self.ratio else None
+        return RATIO_REACHED if standing.get("ratio", np.inf) <= self.ratio else crowded
 
     def close(self, state: CycleState, status: str) -> Certificate | None:
         """Look once more if there is time, so that there is a good feasible point; or take a plain one."""
         certificate = state.certificate
         if status == "converged":
             return certificate
-        if status == RATIO_REACHED:
+        if status in (RATIO_REACHED, STALLED):
             # What is shown then depends on the multipliers and clusters alone, not on where the run was stopped before.
             state.feasible = None
         if status == "iteration_limit" and not (state.history and "gap" in state.history[-1]):

@@ -220,6 +220,9 @@ LEFT_BY_SWEEPS = 0.5  # the part of a violation that is expected to be left afte
 SETTLED_OF_WORST, SETTLED_OF_TOLERANCE = 0.02, 0.01  # sweeps end when they correct less than these parts
 REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched again
 DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
+# A run without room for the pairs it needs is given up after so many iterations in which the bound did not rise by a
+# part of itself: the larger one of this number, and of this number times the tolerance.
+CROWDED_PATIENCE, LEAST_RISE, LEAST_RISE_OF_TOLERANCE = 24, 1e-5, 0.1
 DEALT = 64  # sources are dealt out round-robin in this many hands
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
 ROUND_AGAIN, ROUND_LATER = 1.2, 8  # clusters are made again after this many times the iterations, and so many more

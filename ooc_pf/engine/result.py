@@ -108,7 +108,7 @@ class Result:
         violation, ``closure_distance``.
     status : str
         "converged", or why the run stopped: "iteration_limit", "time_limit", "interrupted", "callback"; of clusters
-        also "ratio_reached", of general rows and sets "infeasible" and "stalled".
+        also "ratio_reached", of complete graphs "stalled", of general rows and sets "infeasible" and "stalled".
     converged : bool
         Whether what was asked for is proven: the status is "converged" or "ratio_reached".
     n_iter, n_active : int

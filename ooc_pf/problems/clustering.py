@@ -162,7 +162,8 @@ def correlation_clustering(
         cheaper: the bound is at the cost, or all weights are multiples of one number, and it is less than that below.
         ``proven_nodes`` counts the nodes for which this is proven, each component of the attractive edges by its own
         cost and bound (with ``base`` all nodes or none). The status "ratio_reached" tells that the run ended because
-        of ``ratio``.
+        of ``ratio``, "stalled" that more pairs of a complete graph came into conflict than ``memory`` has room for, and
+        that the bound, which holds, no longer rose.
 
     Examples
     --------

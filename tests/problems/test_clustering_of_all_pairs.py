@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
-from ooc_pf.storage.memory import Budget
 from tests import naive
 from tests.gallery import attractive_groups, random_signed
 from tests.properties import assert_same_bits
@@ -80,21 +79,6 @@ def test_more_new_pairs_than_a_pass_takes_up_come_later(groups, gamma, tmp_path,
     assert few.n_iter > every.n_iter
     assert few.objective == pytest.approx(every.objective, rel=2e-6)
     assert pf.verify(tmp_path / "run.pf", oracle="igraph")["violation_of_x"] <= 1e-9
-
-
-@pytest.mark.long
-def test_too_many_pairs_for_the_memory_end_a_run_that_can_go_on(groups, tmp_path):
-    enough = pf.correlation_clustering(groups, base=-0.1)
-    with pytest.raises(pf.BudgetError, match="least that will do"):
-        pf.correlation_clustering(groups, base=-0.1, workspace=tmp_path / "run.pf", memory="1MB")
-    pf.correlation_clustering(groups, base=-0.1, workspace=tmp_path / "run.pf", max_iter=1)
-    listed = len(groups[0])
-    with pytest.raises(pf.BudgetError, match="resume it with more memory"):
-        pf.resume(tmp_path / "run.pf", memory=Budget(pairs=listed + 1))
-    with pytest.raises(pf.BudgetError, match="pairs need a variable"):
-        pf.correlation_clustering(groups, base=-0.1, memory=Budget(pairs=listed + 1))
-    assert pf.verify(tmp_path / "run.pf", oracle="numba")["rows"] > 0
-    assert_same_bits(enough, pf.resume(tmp_path / "run.pf"))
 
 
 @pytest.mark.parametrize("base", [0.5, np.nan, -np.inf, "x"])
