@@ -38,7 +38,7 @@ def fit_to_disk(settings: Settings, memory: Any, nodes: int, edges: int) -> Sett
     budget = None if isinstance(memory, Budget) else parse_memory(memory)
     most = numbers.MOST_ON_DISK if budget is None else int(numbers.FOUND_SHARE * budget) // (4 * numbers.PER_FOUND)
     rows = min(edges // numbers.EDGES_OF_A_ROW, most, numbers.MOST_ON_DISK)
-    fitting = replace(settings, most_rows=max(rows, settings.most_rows))
+    fitting = replace(settings, most_rows=rows) if rows > numbers.MANY_ON_DISK else settings
     if budget is None or fitting.trees is None:
         return fitting
     try:
@@ -46,7 +46,8 @@ def fit_to_disk(settings: Settings, memory: Any, nodes: int, edges: int) -> Sett
     except BudgetError:
         return fitting  # the run itself is refused, with what its workers need
     # Trees that must be grown a few at a time cost more than they bring.
-    fitting = replace(fitting, trees=min(fitting.trees, max(numbers.FEW_TREES, 2 * shared.lanes)))
+    if shared.lanes < min(numbers.BLOCK_SOURCES, numbers.TREE_LANES):
+        fitting = replace(fitting, trees=min(fitting.trees, max(numbers.FEW_TREES, 2 * shared.lanes)))
     # Searches that go here and there are for arcs in memory.
     arcs = 2 * numbers.MOST_WALKED * edges * ARC.itemsize
     held = shared.slots is None or (shared.held + shared.slots) * ARC_PAGE >= arcs

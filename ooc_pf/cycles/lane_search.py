@@ -87,6 +87,10 @@ def _rows(made: lanes.Lanes, ends: lanes.Ends, ways: lanes.Ways, slack: float) -
     return Rows(start, edges), violation
 
 
+MARK_BITS = 16
+MARKS = 1 << MARK_BITS
+
+
 # -- trees ------------------------------------------------------------------------------------------------------------
 
 
@@ -94,7 +98,7 @@ class Forest:
     """Shortest-path trees from some roots, and the best way through them for each closing edge.
 
     As many trees are grown at a time as the workers have lanes for. What is found does not depend on that: where there
-    are many more closing edges than rows to be kept, some of them are looked at, drawn before the first tree.
+    are more closing edges than rows to be kept, so many of them are looked at, drawn before the first tree.
 
     Parameters
     ----------
@@ -103,24 +107,24 @@ class Forest:
     slack : float
         By how much at least a row must be violated.
     most : int
-        Rows that are kept, the most violated ones.
+        Rows that there is room for.
     seed : int
     """
 
     def __init__(
         self, frozen: Frozen, arcs: Arcs, penalty: float, slack: float, most: int, seed: int, pool: Pool | None
     ):
-        self._frozen, self._arcs, self._penalty, self._slack, self._most = frozen, arcs, penalty, slack, most
+        self._frozen, self._arcs, self._penalty, self._slack = frozen, arcs, penalty, slack
         self._seed, self._price = seed, Vector(frozen.graph.closers, np.float64, pool)
         self._closers, self._rows, self._gap = np.empty(0, np.int64), Rows.empty(), np.empty(0)
-        self.relaxed, widest, first, live = 0, 0.0, 0, 0
+        self.relaxed, widest, first, marked = 0, 0.0, 0, np.zeros(MARKS, np.int64)
         for edge in (part for _, part in frozen.graph.closer_edge.spans()):
             limit = frozen.limit(frozen.x(edge))
             self._price.write(first, np.full(len(edge), np.inf))
             widest, first = max(widest, float(limit.max())), first + len(edge)
-            live += int(np.count_nonzero(limit > slack))
+            marked += np.bincount(self._marks(edge[limit > slack]), minlength=MARKS)
         self._radius = 2.0 * widest
-        self._share = settings.LOOKED_AT * most / max(live, 1)
+        self._drawn = int(np.searchsorted(np.cumsum(marked), most, side="right"))
 
     def grow(self, made: lanes.Lanes, roots: np.ndarray, stop: np.ndarray) -> int | None:
         """A tree from each root, in a lane each; returns how many arcs were looked at, or None if it was stopped."""
@@ -154,7 +158,7 @@ class Forest:
         far, closing = graph.closer_node.read(first, last), graph.closer_edge.read(first, last)
         limit, price = self._frozen.limit(self._frozen.x(closing)), self._price.read(first, last).copy()
         best, shortest = np.empty(last - first, np.int32), np.empty(last - first)
-        bar = np.where(self._is_drawn(closing), limit - self._slack, 0.0)
+        bar = np.where(self._marks(closing) < self._drawn, limit - self._slack, 0.0)
         trees.best_trees(near, far, closing, bar, made, tree, self._penalty, best, price, shortest)
         self._price.write(first, price)
         hit = best >= 0
@@ -164,23 +168,14 @@ class Forest:
         trees.tree_rows(near, far, closing, best, made, start, edges)
         return first + np.flatnonzero(hit), Rows(start, edges), limit[hit] - shortest[hit]
 
-    def _is_drawn(self, closing: np.ndarray) -> np.ndarray:
-        """Which closing edges are looked at, by a hash of their numbers and the seed (Fibonacci hashing)."""
-        if self._share >= 1.0:
-            return np.ones(len(closing), bool)
+    def _marks(self, closing: np.ndarray) -> np.ndarray:
+        """A mark for each closing edge, by a hash of its number and the seed: those with low marks are looked at."""
         mixed = np.array([self._seed], np.uint64) * SCRAMBLE
         mixed = (closing.astype(np.uint64) ^ (mixed ^ (mixed >> np.uint64(29)))) * SCRAMBLE
-        return (mixed >> np.uint64(40)) < np.uint64(self._share * (1 << 24))
+        return ((mixed ^ (mixed >> np.uint64(32))) * SCRAMBLE >> np.uint64(64 - MARK_BITS)).astype(np.int64)
 
     def found(self) -> Found:
-        """The best row of each closing edge; of too many the most violated.
-
-        Many are violated alike. Of these some from everywhere are kept, so that they share few edges.
-        """
+        """The best row of each closing edge."""
         self._price.close()
         none = np.empty(0)
-        if len(self._closers) > self._most:
-            anyhow = self._closers.astype(np.uint64) * SCRAMBLE
-            kept = np.sort(np.lexsort((anyhow, -self._gap))[: self._most])
-            self._rows, self._gap = self._rows.take(kept), self._gap[kept]
         return Found(self._rows, self._gap, none, np.empty(0, np.int32), none, NO_PAIRS, self.relaxed)

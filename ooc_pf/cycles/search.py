@@ -236,7 +236,7 @@ class NumbaOracle:
     ) -> Found:
         """Violated cycles through a shortest-path tree from each root, the best one for each closing edge.
 
-        At most ``most`` of them, those that are violated most.
+        There is room for ``most`` of them: of more closing edges so many are looked at.
         """
         self.lay_out(frozen)
         stop = np.zeros(1, np.uint8)
