@@ -143,7 +143,7 @@ class Scratch:
     def labels(self) -> queue.Labels:
         """For searches from one source."""
         if self._labels is None:
-            self.release()
+            self._make_room()
             self._labels = queue.make_labels(self._nodes)
         return self._labels
 
@@ -151,7 +151,7 @@ class Scratch:
     def lanes(self) -> lanes.Lanes:
         """For searches from many sources."""
         if self._lanes is None:
-            self.release()
+            self._make_room()
             self._lanes = lanes.make_lanes(self._nodes, self.width)
         return self._lanes
 
@@ -159,14 +159,18 @@ class Scratch:
     def visits(self) -> disjoint.Visits:
         """For searches from both ends."""
         if self._visits is None:
-            self.release()
+            self._make_room()
             self._visits = disjoint.make_visits(self._nodes, settings.MOST_VISITED)
         return self._visits
 
-    def release(self) -> None:
+    def _make_room(self) -> None:
         """Where memory is short, give up what the last searches needed: the next may need other things."""
         if self._slots is not None:
-            self._labels = self._lanes = self._visits = None
+            self.release()
+
+    def release(self) -> None:
+        """Give up what searches need, until the next one."""
+        self._labels = self._lanes = self._visits = None
 
     @functools.cached_property
     def mark(self) -> np.ndarray:

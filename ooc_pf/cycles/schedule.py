@@ -391,6 +391,11 @@ class CycleSchedule:
 
     def close(self, state: CycleState, status: str) -> Certificate | None:
         """Look once more if there is time, so that there is a good feasible point; or take a plain one."""
+        certificate = self._look_once_more(state, status)
+        self.oracle.release()  # what is made of the answer may need the memory
+        return certificate
+
+    def _look_once_more(self, state: CycleState, status: str) -> Certificate | None:
         certificate = state.certificate
         if status == "converged":
             return certificate

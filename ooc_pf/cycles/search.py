@@ -178,7 +178,7 @@ class NumbaOracle:
             scratch.hold(self._arcs, number)
 
     def release(self) -> None:
-        """Give up what only searches need, where memory is short."""
+        """Give up what only searches need, until the next one."""
         for scratch in self._all_scratch:
             scratch.release()
 
