@@ -9,7 +9,7 @@ from ..kernels import kernel
 from .clusters import best_cluster, pulls, put_into
 
 # An arc on its way to the others of its tail.
-ARC = np.dtype([("weight", np.float64), ("tail", np.int32), ("head", np.int32)])
+ARC = np.dtype((np.record, [("weight", np.float64), ("tail", np.int32), ("head", np.int32)]))
 
 
 @kernel
