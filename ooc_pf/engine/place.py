@@ -232,6 +232,7 @@ class OnDisk:
         self.workspace.commit(
             write_feasible=lambda group: write_vector(group, "x", point),
             status=status,
+            answer=0,  # one that is there was made of another point
             objective=state.objective,
             lower_bound=problem.bound(state),
             # One that is not new is of an earlier iterate, and in the manifest already.

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import ooc_pf as pf
 from ooc_pf.commands.explain import outcome
 from ooc_pf.kernels.sweep import exceeding_load
+from tests.gallery import signed_graph
 
 
 @pytest.fixture
@@ -120,3 +121,14 @@ def test_exceeding_load_is_what_its_definition_says(seed, scale, unit):
     short, total = exceeding_load(y, target, inverse, unit, scale)
     assert short == pytest.approx(float((cost - scale * load)[over].sum()), abs=1e-12)
     assert total == pytest.approx(float(load[over].sum()), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_ends_by_another_ratio_without_an_iteration_shows_its_own_point(tmp_path, seed):
+    """The answer of the stop before was made from another point, and must not stay."""
+    graph = signed_graph(np.random.default_rng(seed), 30, 120)
+    path = tmp_path / "run.pf"
+    pf.correlation_clustering(graph, gamma=1.0, tol=1e-4, workspace=path, external=True, max_iter=2)
+    result = pf.resume(path, ratio=50.0)
+    assert (result.status, result.n_iter) == ("ratio_reached", 2)
+    assert pf.verify(path)["cost"] == result.cost
