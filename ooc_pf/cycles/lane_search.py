@@ -87,7 +87,7 @@ def _rows(made: lanes.Lanes, ends: lanes.Ends, ways: lanes.Ways, slack: float) -
     return Rows(start, edges), violation
 
 
-MARK_BITS = 16
+MARK_BITS = 16  # shapes the bits: how finely closing edges are drawn
 MARKS = 1 << MARK_BITS
 
 

@@ -396,6 +396,7 @@ class CycleSchedule:
         return certificate
 
     def _look_once_more(self, state: CycleState, status: str) -> Certificate | None:
+        """Give the state the best feasible point there is; returns what is known of its iterate."""
         certificate = state.certificate
         if status == "converged":
             return certificate

@@ -189,7 +189,7 @@ LINEAR = replace(
     every=4,
     patience=12,
 )
-# Trees read all arcs in order, where searches for short cycles read them here and there.
+# The first stage reads arcs here and there; where they do not fit the memory `budget.fit_to_disk` leaves it out.
 LINEAR_ON_DISK = replace(LINEAR, keep_paths=3, most_rows=MANY_ON_DISK)
 
 # On complete graphs proximal steps want all rows.

@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from ooc_pf.cycles import settings as numbers
+from ooc_pf.cycles.budget import fit_to_disk
 from ooc_pf.cycles.settings import CLUSTERING, CLUSTERING_ON_DISK, LINEAR, LINEAR_ON_DISK, NEARNESS, Settings
 from ooc_pf.errors import WorkspaceError
+from ooc_pf.storage.memory import Budget
 
 
 @pytest.mark.parametrize("settings", [NEARNESS, CLUSTERING, CLUSTERING_ON_DISK, LINEAR, LINEAR_ON_DISK])
@@ -23,3 +26,14 @@ def test_settings_that_a_schedule_cannot_go_by_are_refused(change):
     complete_only = replace(LINEAR, stages=LINEAR.stages[-2:])
     with pytest.raises(WorkspaceError, match="settings"):
         Settings.read(replace(complete_only, **change).stored())
+
+
+def test_a_run_on_disk_is_planned_for_the_memory_it_begins_with():
+    size = {"nodes": 1_000_000, "edges": 8_000_000}
+    plans = [fit_to_disk(numbers.LINEAR_ON_DISK, memory, **size) for memory in ("600MB", "1GB", "8GB", None)]
+    begins = [plan.stages[0].name == numbers.DISJOINT for plan in plans]
+    assert begins == sorted(begins) and not begins[0] and begins[-1]
+    for name in ("trees", "most_rows"):
+        sizes = [getattr(plan, name) for plan in plans]
+        assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+    assert fit_to_disk(numbers.LINEAR_ON_DISK, Budget(slots=1), **size) == plans[-1]
