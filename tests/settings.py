@@ -59,7 +59,7 @@ class Settings:
 
     def one_complete_search(self):
         """A clustering begins with a complete search in one block, so that only the kernel itself can stop it."""
-        self._set("cycles.settings", BLOCK_SOURCES=1 << 20, WIDE=0)
+        self._set("cycles.settings", BLOCK_SOURCES=1 << 20, FAR_SHARE=0)
         stages = (cycles.QUICK, cycles.Stage(cycles.STREAM, hops=0, waves=4, rounds=2, pays=0.0))
         most = {"most_blocks": 1 << 20, "most_rows": 1 << 20}
         self._set("cycles.settings", CLUSTERING=cycles.Settings(stages, keep_paths=1, promise=3.0, **most))

@@ -99,7 +99,6 @@ class Scratch:
     Attributes
     ----------
     labels : queue.Labels
-    lanes : lanes.Lanes
     visits : disjoint.Visits
     rows : paths.RowBuffer
     pages : paths.Pages
@@ -147,12 +146,12 @@ class Scratch:
             self._labels = queue.make_labels(self._nodes)
         return self._labels
 
-    @property
-    def lanes(self) -> lanes.Lanes:
-        """For searches from many sources."""
-        if self._lanes is None:
+    def lanes(self, kind: type) -> lanes.Lanes:
+        """For searches from many sources, with labels of this kind."""
+        if self._lanes is None or self._lanes.label.dtype != kind:
+            self._lanes = None
             self._make_room()
-            self._lanes = lanes.make_lanes(self._nodes, self.width)
+            self._lanes = lanes.make_lanes(self._nodes, self.width, kind)
         return self._lanes
 
     @property

@@ -53,8 +53,14 @@ class SearchRules:
         Rows for each closing edge at most, those of the shortest paths.
     slack : float
         Rows violated by no more than this are left out.
+    coarse : bool
+        Whether six digits are enough for distances.
+    together : bool
+        Whether the sources of a block are searched from at once.
     """
 
     hops: int
     keep_paths: int
     slack: float
+    coarse: bool = False
+    together: bool = False

@@ -1,6 +1,7 @@
 """Searches in lanes: from the sources of a block at once, and shortest-path trees from several roots at once."""
 
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..storage.vectors import PAGE, Pool, Vector
 from . import settings
 from .arcs import Arcs, Scratch
 from .found import NO_PAIRS, Found
-from .frozen import Frozen
+from .frozen import Frozen, SearchRules
 
 
 def label_nodes(
@@ -34,35 +35,40 @@ def label_nodes(
 
 
 def search_lanes(
-    arcs: Arcs, scratch: Scratch, closers: lanes.Ends, sources: np.ndarray, keep: int, slack: float, stop: np.ndarray
+    arcs: Arcs, scratch: Scratch, closers: lanes.Ends, sources: np.ndarray, rules: SearchRules, stop: np.ndarray
 ) -> tuple[Rows, np.ndarray, np.ndarray, int] | None:
     """Search from ``sources``, one in each lane, for paths shorter than the closing edges allow.
 
     Returns
     -------
     rows : Rows
-        At most ``keep`` for each closing edge, those of the shortest paths that violate by more than ``slack``.
+        Those that ``rules`` keep of the shortest paths.
     violation : float64[rows]
     reach : float64[closing edges]
-        ``min(limit, distance)``, up to a few units of the last digit below.
+        ``min(limit, distance)``, up to a few units of the last digit below: of float64, or of labels of 32 bits where
+        ``rules`` are coarse.
     relaxed : int
         None instead of all this if it was stopped.
     """
-    made, nodes = scratch.lanes, len(arcs.start) - 1
+    kind = lanes.NARROW if rules.coarse else lanes.WIDE
+    made, nodes = scratch.lanes(kind), len(arcs.start) - 1
     radius = np.zeros(len(sources))
     np.maximum.at(radius, closers.lane, closers.limit)
-    measure = lanes.exact_measure(float(radius.max(initial=0.0)), nodes)
-    limit = np.array([lanes.limit_of(most, measure) for most in radius.tolist()], np.int64)
+    measure = lanes.exact_measure(float(radius.max(initial=0.0)), nodes, kind)
+    limit = np.array([lanes.limit_of(most, measure) for most in radius.tolist()], kind)
     relaxed = label_nodes(arcs, made, sources, limit, measure, stop)
     if relaxed is None:
         return None
     label, reach = made.label[closers.node, closers.lane], closers.limit.copy()
-    short = (label != lanes.FAR) & ((label >> measure.shift) / measure.per_unit < closers.limit)
+    short = (label != lanes.far(made.label)) & ((label >> measure.shift) / measure.per_unit < closers.limit)
+    if rules.coarse and (label[short] & lanes.NARROW_HOPS == lanes.NARROW_HOPS).any():
+        # Paths of so many arcs cannot be walked back.
+        return search_lanes(arcs, scratch, closers, sources, replace(rules, coarse=False), stop)
     ends = lanes.Ends(*(part[short] for part in closers))
-    ways = _ways(arcs, made, ends, keep, measure)
-    best = ways.length[:, 0]
+    ways = _ways(arcs, made, ends, rules.keep_paths, measure)
+    best = (label[short] >> measure.shift) / measure.per_unit if rules.coarse else ways.length[:, 0]
     reach[short] = np.where(ways.label[:, 0] == lanes.NONE, ends.limit, best)
-    rows, violation = _rows(made, ends, ways, slack)
+    rows, violation = _rows(made, ends, ways, rules.slack)
     return rows, violation, reach, relaxed
 
 
@@ -129,7 +135,7 @@ class Forest:
     def grow(self, made: lanes.Lanes, roots: np.ndarray, stop: np.ndarray) -> int | None:
         """A tree from each root, in a lane each; returns how many arcs were looked at, or None if it was stopped."""
         measure = lanes.tree_measure(self._radius, self._penalty, self._seed)
-        limit = np.full(len(roots), lanes.limit_of(self._radius, measure))
+        limit = np.full(len(roots), lanes.limit_of(self._radius, measure), made.label.dtype)
         relaxed = label_nodes(self._arcs, made, roots, limit, measure, stop)
         for first, part in self._arcs.parts() if relaxed is not None else ():
             lanes.find_parents(self._arcs.start, first, part, measure, made)

@@ -81,6 +81,12 @@ class CycleSchedule:
         """The stages in their order."""
         return [stage.name for stage in self.settings.stages]
 
+    @functools.cached_property
+    def rules(self) -> SearchRules:
+        """How complete searches go about it."""
+        coarse = self.tol >= numbers.COARSE_TOLERANCE
+        return SearchRules(UNLIMITED, self.settings.keep_paths, self.program.slack, coarse)
+
     @property
     def revisits(self) -> bool:
         """Whether the most violated sources are searched again between complete passes."""
@@ -155,8 +161,7 @@ class CycleSchedule:
         if float(found.violation.max(initial=0.0)) >= numbers.MET_BY_TREES * worst:
             return found
         part = hottest(peak, 0.0, numbers.BLOCK_SOURCES)
-        rules = SearchRules(UNLIMITED, self.settings.keep_paths, self.program.slack)
-        batches = self.oracle.find(frozen, part, rules=rules, tick=tick, stop=self.monitor.stop)
+        batches = self.oracle.find(frozen, part, rules=self.rules, tick=tick, stop=self.monitor.stop)
         return replace(Found.join([found, *batches]), edge=found.edge, reach=found.reach)
 
     def _grow(self, frozen: Frozen, roots: np.ndarray, worst: float, tick: Callable[[], bool]) -> Found:
@@ -174,7 +179,7 @@ class CycleSchedule:
         with self.monitor.timed("oracle"), self.monitor.bar(stage.name, count_blocks(part)) as tick:
             point = nonnegative(iterate.y, iterate.pool) if complete else None
             frozen = freeze(iterate.program, iterate.y, self._address())
-            rules = SearchRules(stage.hops or UNLIMITED, self.settings.keep_paths, self.program.slack)
+            rules = replace(self.rules, hops=stage.hops or UNLIMITED)
             batches = self.oracle.find(frozen, part, rules=rules, tick=tick, stop=self.monitor.stop)
             room, most = self._room(iterate), self.settings.most_rows
             found, worst, cut, short = look(iterate.program, iterate.y, batches, most, point, room)

@@ -190,6 +190,7 @@ class NumbaOracle:
         ``tick`` is called before each block and says whether to go on; ``stop`` (uint8[1]) ends one under way.
         """
         self.lay_out(frozen)
+        rules = replace(rules, together=self.looks_far(frozen, places, rules, stop))
 
         def search(*blocks: Places) -> list[Found | None]:
             return [self.search_block(frozen, block, rules=rules, stop=stop) if tick() else None for block in blocks]
@@ -223,7 +224,8 @@ class NumbaOracle:
         block = Block.read(frozen.graph, places)
         scratch = self._scratch.get()
         try:
-            found = self._search(scratch, frozen, block, rules, stop)
+            search = self._search_lanes if rules.together else self._search_each
+            found = search(scratch, frozen, block, rules, stop)
             if found is None or frozen.known is None:
                 return found
             more = self._discover(scratch, frozen, block, rules)
@@ -243,7 +245,7 @@ class NumbaOracle:
         forest = Forest(frozen, self._arcs, penalty, slack, most, int(roots[0]), self._pages)
 
         def grow(scratch: Scratch, some: np.ndarray) -> int | None:
-            return forest.grow(scratch.lanes, some, stop) if tick() else None
+            return forest.grow(scratch.lanes(lanes.NARROW), some, stop) if tick() else None
 
         width = min(settings.TREE_LANES, self._width)
         groups = cut(roots, width)
@@ -254,7 +256,7 @@ class NumbaOracle:
                 raise SearchStopped
             forest.relaxed += sum(relaxed)
             for k, (scratch, _) in enumerate(calls):
-                forest.climb(scratch.lanes, (at + k) * width, self._pool)
+                forest.climb(scratch.lanes(lanes.NARROW), (at + k) * width, self._pool)
         return forest.found()
 
     def find_disjoint(
@@ -276,22 +278,18 @@ class NumbaOracle:
         search = DisjointSearch(frozen, self._all_scratch, self._pool, slack, seed, stop)
         return search.find(hops, most, tick)
 
-    def _search(
-        self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray
-    ) -> Found | None:
-        """The violated cycles of a block; None if it was stopped.
+    def looks_far(self, frozen: Frozen, places: Places, rules: SearchRules, stop: np.ndarray) -> bool:
+        """Whether complete searches from these places go over so many arcs that they are better made together.
 
-        In a complete search, the first sources tell whether the others are better searched from one by one or together.
+        A few of them, tried one by one at the point laid out, tell.
         """
-        if rules.hops < paths.UNLIMITED or frozen.known is not None or len(block.sources) <= settings.SCOUTS:
-            return self._search_each(scratch, frozen, block, rules, stop)
-        first = self._search_each(scratch, frozen, block.part(0, settings.SCOUTS), rules, stop)
-        if first is None:
-            return None
-        wide = settings.WIDE * first.relaxed > settings.SCOUTS * frozen.graph.arcs
-        search = self._search_lanes if wide else self._search_each
-        others = search(scratch, frozen, block.part(settings.SCOUTS, len(block.sources)), rules, stop)
-        return None if others is None else Found.join([first, others])
+        if rules.hops < paths.UNLIMITED or frozen.known is not None or len(places) <= settings.SCOUTS:
+            return False
+        scouts = Block.read(frozen.graph, np.asarray(places)[:: -(-len(places) // settings.SCOUTS)])
+        found = self._search_each(self._all_scratch[0], frozen, scouts, replace(rules, slack=np.inf), stop)
+        if found is None:
+            raise SearchStopped
+        return settings.FAR_SHARE * found.relaxed > len(scouts.sources) * frozen.graph.arcs
 
     def _search_each(
         self, scratch: Scratch, frozen: Frozen, block: Block, rules: SearchRules, stop: np.ndarray
@@ -336,7 +334,7 @@ class NumbaOracle:
             part = block.part(at, min(at + self._width, len(block.sources)))
             limit = frozen.limit(frozen.x(part.edge))
             closers = lanes.Ends(part.owner.astype(np.int32), part.node, part.edge, limit)
-            found = search_lanes(self._arcs, scratch, closers, part.sources, rules.keep_paths, rules.slack, stop)
+            found = search_lanes(self._arcs, scratch, closers, part.sources, rules, stop)
             if found is None:
                 return None
             rows, violation, reach, relaxed = found

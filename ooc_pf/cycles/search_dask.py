@@ -11,7 +11,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ class ClusterOracle:
         self, here: NumbaOracle, workspace: Workspace, limit_rule: tuple[float, float], client: Any, budget: Budget
     ):
         self._workspace, self._rule, self._client, self._budget = workspace, limit_rule, client, budget
+        self._here = here
         self.find_by_trees, self.find_disjoint = here.find_by_trees, here.find_disjoint
         self.survey, self.release = here.survey, here.release
 
@@ -69,6 +70,8 @@ class ClusterOracle:
         self, frozen: Frozen, places: Places, *, rules: SearchRules, tick: Callable[[], bool], stop: np.ndarray
     ) -> Iterator[Found]:
         """Search from the sources at ``places``, a batch at a time; ``stop`` acts between batches."""
+        self._here.lay_out(frozen)
+        rules = replace(rules, together=self._here.looks_far(frozen, places, rules, stop))
         group, name = frozen.address
         point = Address(
             self._workspace.address,

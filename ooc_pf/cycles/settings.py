@@ -208,10 +208,11 @@ def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
 # -- shapes the bits, the same for every run ------------------------------------------------------------------------
 
 BLOCK_SOURCES = 32  # sources of one task
-SCOUTS, WIDE = 4, 6  # where so many sources look at one arc in six each, the others are searched from together
+SCOUTS, FAR_SHARE = 8, 6  # where so many sources look at one arc in six each, all are searched from together
 FEW_ARCS, FEW_HOPS = 1 << 9, 2  # looked at for a path of so few hops; twice as many for each hop more
 BATCH_DISJOINT = 1 << 10  # closing edges that are searched for against one state of the used edges
 LEFT_OF_WORST = 0.02  # of the size of the numbers: rows violated by less are not looked for among disjoint ones
+COARSE_TOLERANCE = 1e-3  # for which distances to six digits are enough
 MET_BY_TREES = 0.5  # if trees find no violation as large as this part of the worst, its sources are searched from
 CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
 LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later

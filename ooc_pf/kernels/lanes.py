@@ -7,6 +7,10 @@ changes (Bellman-Ford); nodes whose labels did not change are skipped.
 Labels are whole numbers. A unit of length stands above ``shift`` bits for the hops, so that of paths of one length the
 one with fewest arcs is shortest, and every path is longer than the one to the node before. Sums are exact: labels are
 the same in whatever order they were found. Lengths are rounded down to units, hence never above the distance.
+
+A label has 64 bits, or 32 where few digits are enough: half the memory to go over, and twice the lanes in a vector
+instruction. Narrow labels count at most `NARROW_HOPS` arcs. More count as so many: lengths stay right, but two nodes of
+a path may then have the same label, and such paths are not to be walked back.
 """
 
 from typing import NamedTuple
@@ -17,10 +21,12 @@ from ..kernels import inlined, kernel
 from .paths import next_page
 
 UNSEEN, LABELLED, FRESH = range(3)  # states of a node; fresh: its arcs must be relaxed (again)
-LABEL_BITS = 61
+WIDE, NARROW = np.int64, np.int32  # kinds of labels
+SPARE_BITS = 3  # of a label: for its sign, for `far`, and so that the sum of two labels is still a number
+NARROW_SHIFT = 8
+NARROW_HOPS = (1 << NARROW_SHIFT) - 1
 SCRAMBLE = np.uint64(0x9E3779B97F4A7C15)  # multiplicative hashing (Knuth)
 MOST_EXPONENT = 1023  # of a power of two that is a float
-FAR = 1 << (LABEL_BITS + 1)  # as a label: no path; the sum of two labels is still a number
 
 
 class Measure(NamedTuple):
@@ -42,10 +48,10 @@ class Lanes(NamedTuple):
 
     Attributes
     ----------
-    limit : int64[lanes]
+    limit : int64[lanes] or int32[lanes]
         Labels stay below.
-    label : int64[nodes, lanes]
-        `FAR` where no path leads that is short enough.
+    label : int64[nodes, lanes] or int32[nodes, lanes]
+        `far` where no path leads that is short enough.
     state : uint8[nodes]
     parent, edge : int32[nodes, lanes], length : float32[nodes, lanes]
         The node before on the shortest path, -1 at the source and where none leads; the edge between, and how long.
@@ -59,29 +65,40 @@ class Lanes(NamedTuple):
     length: np.ndarray
 
 
-def make_lanes(nodes: int, lanes: int) -> Lanes:
-    """Room for a search; what `begin` expects."""
+def make_lanes(nodes: int, lanes: int, kind: type = WIDE) -> Lanes:
+    """Room for a search with labels of this kind; what `begin` expects."""
     shape = nodes, lanes
-    whole = [np.empty(shape, kind) for kind in (np.int64, np.int32, np.int32, np.float32)]
-    return Lanes(np.empty(lanes, np.int64), whole[0], np.full(nodes, LABELLED, np.uint8), *whole[1:])
+    whole = [np.empty(shape, each) for each in (kind, np.int32, np.int32, np.float32)]
+    return Lanes(np.empty(lanes, kind), whole[0], np.full(nodes, LABELLED, np.uint8), *whole[1:])
 
 
-def exact_measure(radius: float, nodes: int) -> Measure:
+@inlined
+def far(label):
+    """The label of a node that no path leads to, for labels like these."""
+    return np.iinfo(label.dtype).max // 2 + 1
+
+
+def exact_measure(radius: float, nodes: int, kind: type = WIDE) -> Measure:
     """Shortest paths below ``radius``, of these the ones with fewest arcs.
 
     The unit is a power of two, so that lengths with few digits are not rounded at all.
     """
-    shift = max(1, int(nodes).bit_length())
-    bits = LABEL_BITS - shift
+    shift = NARROW_SHIFT if kind is NARROW else max(1, int(nodes).bit_length())
+    bits = _label_bits(kind) - shift
     return Measure(_units(radius, bits), shift, float(1 << bits), 1, 0, 0)
 
 
-def tree_measure(radius: float, penalty: float, seed: int) -> Measure:
+def tree_measure(radius: float, penalty: float, seed: int, kind: type = NARROW) -> Measure:
     """Short paths below ``radius``, where each arc costs one to two times ``penalty`` more than its length."""
-    per_unit = _units(radius, LABEL_BITS)
-    # A penalty far above the radius is no number of units; a length, a hop and its noise stay below `FAR` together.
-    hop = max(1, int(min(penalty * per_unit, float(1 << LABEL_BITS - 1))))
-    return Measure(per_unit, 0, float(1 << LABEL_BITS), hop, (1 << hop.bit_length() - 1) - 1, seed)
+    bits = _label_bits(kind)
+    per_unit = _units(radius, bits)
+    # A penalty far above the radius is no number of units; a length, a hop and its noise stay below `far` together.
+    hop = max(1, int(min(penalty * per_unit, float(1 << bits - 1))))
+    return Measure(per_unit, 0, float(1 << bits), hop, (1 << hop.bit_length() - 1) - 1, seed)
+
+
+def _label_bits(kind: type) -> int:
+    return np.iinfo(kind).bits - SPARE_BITS
 
 
 def _units(radius: float, bits: int) -> float:
@@ -95,21 +112,28 @@ def limit_of(radius: float, measure: Measure) -> int:
 
 
 @inlined
-def _cost(arc, per_unit, shift, most, hop, noise, seed):
-    """What an arc adds to a label."""
+def _cost(arc, per_unit, shift, most, noise, seed):
+    """What an arc adds to a label beside the hop."""
     bits = np.int64(((np.uint64(arc.edge) ^ np.uint64(seed)) * SCRAMBLE) >> np.uint64(3))
-    return (np.int64(min(arc.length * per_unit, most)) << shift) + hop + (bits & noise)
+    return (np.int64(min(arc.length * per_unit, most)) << shift) + (bits & noise)
+
+
+@inlined
+def _left(label, shift, hop):
+    """The label with one hop more, if more hops can be counted."""
+    counted = (np.int64(1) << shift) - 1
+    return label + (0 if shift > 0 and label & counted == counted else hop)
 
 
 @kernel
 def begin(arc_start, roots, limit, lanes):
-    """Give every root (int32[r], one for each lane at most) the label zero in its lane, and all else `FAR`."""
+    """Give every root (int32[r], one for each lane at most) the label zero in its lane, and all else `far`."""
     label, state, parent = lanes.label, lanes.state, lanes.parent
     lanes.limit[:] = 0
     lanes.limit[: len(limit)] = limit
     for node in range(len(state)):
         if state[node] != UNSEEN:
-            label[node] = FAR
+            label[node] = far(label)
             parent[node] = -1
             state[node] = UNSEEN
     for lane in range(len(roots)):
@@ -137,20 +161,20 @@ def relax_arcs(arc_start, first, arcs, measure, lanes):
     """
     limit, label, state = lanes.limit, lanes.label, lanes.state
     per_unit, shift, most, hop, noise, seed = measure
-    width = label.shape[1]
-    base = np.empty(width, np.int64)
+    width, kind = label.shape[1], label.dtype.type
+    base = np.empty(width, label.dtype)
     relaxed, last = 0, first + len(arcs)
     node = np.searchsorted(arc_start, first, side="right") - 1
     while node < len(state) and arc_start[node] < last:
         if state[node] == FRESH:
             stop = min(arc_start[node + 1], last) - first
             for lane in range(width):
-                base[lane] = label[node, lane]
+                base[lane] = _left(label[node, lane], shift, hop)
             for at in range(max(arc_start[node] - first, 0), stop):
-                cost = _cost(arcs[at], per_unit, shift, most, hop, noise, seed)
-                row, shorter = label[arcs[at].node], 0
+                cost = kind(_cost(arcs[at], per_unit, shift, most, noise, seed))
+                row, shorter = label[arcs[at].node], False
                 for lane in range(width):
-                    way, known = base[lane] + cost, row[lane]
+                    way, known = kind(base[lane] + cost), row[lane]
                     better = (way < known) & (way < limit[lane])
                     row[lane] = way if better else known
                     shorter |= better
@@ -177,25 +201,25 @@ def find_parents(arc_start, first, arcs, measure, lanes):
     """Once no label changes any more: walk one arc back from every node, the first of the shortest ways."""
     _, label, state, parent, edge, length = lanes
     per_unit, shift, most, hop, noise, seed = measure
-    wanted = np.empty(label.shape[1], np.int64)
+    wanted, unreached = np.empty(label.shape[1], label.dtype), far(label)
     last = first + len(arcs)
     node = np.searchsorted(arc_start, first, side="right") - 1
     while node < len(state) and arc_start[node] < last:
         if state[node] != UNSEEN:
             left = 0
             for lane in range(len(wanted)):
-                known = label[node, lane] == 0 or label[node, lane] == FAR or parent[node, lane] >= 0
+                known = label[node, lane] == 0 or label[node, lane] == unreached or parent[node, lane] >= 0
                 wanted[lane] = -1 if known else label[node, lane]
                 left += not known
             at, stop = max(arc_start[node] - first, 0), min(arc_start[node + 1], last) - first
             while left and at < stop:
-                cost = _cost(arcs[at], per_unit, shift, most, hop, noise, seed)
-                row, met = label[arcs[at].node], 0
+                cost = _cost(arcs[at], per_unit, shift, most, noise, seed)
+                row, met = label[arcs[at].node], False
                 for lane in range(len(wanted)):
-                    met |= row[lane] + cost == wanted[lane]
+                    met |= _left(row[lane], shift, hop) + cost == wanted[lane]
                 if met:
                     for lane in range(len(wanted)):
-                        if row[lane] + cost == wanted[lane]:
+                        if _left(row[lane], shift, hop) + cost == wanted[lane]:
                             wanted[lane] = -1
                             left -= 1
                             parent[node, lane] = arcs[at].node
@@ -271,7 +295,7 @@ def find_ways(arc_start, first, arcs, measure, lanes, ends, order, ways):
     lane_of, target, closing, limit = ends
     kept, kept_near, kept_edge, kept_length = ways
     per_unit, shift, most, hop, noise, seed = measure
-    last = first + len(arcs)
+    last, unreached = first + len(arcs), far(label)
     for k in order:
         node, lane, bar = target[k], lane_of[k], limit[k]
         at, stop = max(arc_start[node] - first, 0), min(arc_start[node + 1], last) - first
@@ -281,10 +305,12 @@ def find_ways(arc_start, first, arcs, measure, lanes, ends, order, ways):
                 at = next_page(first + at) - first
                 continue
             near, at = arc.node, at + 1
-            if label[near, lane] == FAR or arc.edge == closing[k]:
+            if label[near, lane] == unreached or arc.edge == closing[k]:
                 continue
+            if _left(label[near, lane], shift, hop) == label[near, lane]:
+                continue  # too many arcs to walk back
             length = float(label[near, lane] >> shift) / per_unit + arc.length
-            way = label[near, lane] + _cost(arc, per_unit, shift, most, hop, noise, seed)
+            way = _left(label[near, lane], shift, hop) + _cost(arc, per_unit, shift, most, noise, seed)
             if length < bar and way < kept[k, -1]:
                 _keep(kept, kept_near, kept_edge, kept_length, k, way, near, arc.edge, length)
 

@@ -7,7 +7,7 @@ with the larger label is never above the other.
 import numpy as np
 
 from ..kernels import inlined, kernel
-from .lanes import FAR, SCRAMBLE
+from .lanes import SCRAMBLE, far
 
 
 @inlined
@@ -17,7 +17,7 @@ def _climb(a, b, lane, bar, most, penalty, label, parent, length):
     Both are inf once the first is not below ``bar``, or the second not below ``most``.
     """
     way, price = 0.0, 0.0
-    if label[a, lane] == FAR or label[b, lane] == FAR:
+    if label[a, lane] == far(label) or label[b, lane] == far(label):
         way = np.inf
     while a != b and way < bar and price < most:
         if label[a, lane] >= label[b, lane]:

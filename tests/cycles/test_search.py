@@ -92,10 +92,10 @@ def test_arcs_of_a_node_that_go_on_in_the_next_page_are_walked_too(tree):
         oracle = NumbaOracle(program.graph, pool, 1)
         if tree:
             oracle.lay_out(frozen)
-            made, measure = oracle._all_scratch[0].lanes, lanes.exact_measure(1.0, leaves + 1)
+            made, measure = oracle._all_scratch[0].lanes(lanes.WIDE), lanes.exact_measure(1.0, leaves + 1)
             limit = np.array([lanes.limit_of(1.0, measure)])
             label_nodes(oracle._arcs, made, np.array([leaves], np.int32), limit, measure, np.zeros(1, np.uint8))
-            reached = made.label[:, 0] < lanes.FAR
+            reached = made.label[:, 0] < lanes.far(made.label)
             assert set(np.flatnonzero(reached)) == {0, *range(page + 1, leaves + 1)}
             return
         place = np.flatnonzero(program.graph.sources == page + 1)

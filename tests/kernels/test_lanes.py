@@ -10,14 +10,17 @@ from hypothesis import strategies as st
 
 from ooc_pf.cycles import settings as numbers
 from ooc_pf.cycles.arcs import Arcs, Scratch
+from ooc_pf.cycles.frozen import SearchRules
 from ooc_pf.cycles.graph import build_graph
 from ooc_pf.cycles.lane_search import label_nodes, search_lanes
 from ooc_pf.kernels import lanes
+from ooc_pf.kernels.paths import UNLIMITED
 from ooc_pf.storage.vectors import Pool
 from tests import naive
 from tests.gallery import random_graph
 
 seeds = st.integers(0, 2**32 - 1)
+KINDS = lanes.NARROW, lanes.WIDE
 
 
 def drawn(seed):
@@ -29,8 +32,9 @@ def drawn(seed):
     return rng, nodes, u, v, x, build_graph(u, v, nodes)
 
 
-def search(graph, x, width, keep=1, pool=None, held=0):
+def search(graph, x, width, keep=1, pool=None, held=0, coarse=False):
     """All sources, so many at a time: rows, violations and the reach of every closing edge."""
+    rules = SearchRules(UNLIMITED, keep, 1e-12, coarse)
     arcs, scratch = Arcs(graph, pool, held), Scratch(graph.nodes, None if pool is None else 4, width)
     arcs.set_lengths(x.__getitem__)
     rows, violation, reach = [], [], []
@@ -40,7 +44,7 @@ def search(graph, x, width, keep=1, pool=None, held=0):
         lane = np.repeat(np.arange(len(start) - 1, dtype=np.int32), np.diff(start))
         edge = graph.closer_edge.whole[part]
         ends = lanes.Ends(lane, graph.closer_node.whole[part], edge, x[edge])
-        found = search_lanes(arcs, scratch, ends, graph.sources[at : at + width], keep, 1e-12, np.zeros(1, np.uint8))
+        found = search_lanes(arcs, scratch, ends, graph.sources[at : at + width], rules, np.zeros(1, np.uint8))
         rows += [found[0].edges[a:b].tolist() for a, b in zip(found[0].start, found[0].start[1:], strict=False)]
         violation += found[1].tolist()
         reach += found[2].tolist()
@@ -102,9 +106,39 @@ def test_arcs_that_are_read_a_few_at_a_time_give_the_same(rng, tmp_path, monkeyp
     pool.close()
 
 
-@given(seeds, st.integers(-1060, 1000), st.floats(0.0, 1e6), st.sampled_from([1, 3]))
+@given(seeds, st.sampled_from([1, 3]))
 @settings(max_examples=60, deadline=None)
-def test_trees_of_any_radius_and_penalty_are_trees(seed, power, penalty, width):
+def test_narrow_labels_are_right_to_six_digits_and_never_above_the_distance(seed, width):
+    rng, nodes, u, v, x, graph = drawn(seed)
+    x = x * (1.0 + 1e-3 * rng.random(len(x)))
+    rows, violation, reach = search(graph, x, width, 2, coarse=True)
+    edge = graph.closer_edge.whole
+    dist = naive.graphs.distances(nodes, u, v, x)[u[edge], v[edge]]
+    assert (reach <= dist).all() and reach == pytest.approx(dist, abs=1e-5)
+    assert set(edge[x[edge] - dist > 1e-5].tolist()) <= {row[0] for row in rows}
+    for row, gap in zip(rows, violation, strict=True):
+        _, uses = np.unique(np.concatenate((u[row], v[row])), return_counts=True)
+        assert (uses == 2).all() and gap == pytest.approx(x[row[0]] - x[row[1:]].sum(), abs=1e-5)
+
+
+@pytest.mark.parametrize("arcs", [lanes.NARROW_HOPS - 1, lanes.NARROW_HOPS, 3 * lanes.NARROW_HOPS])
+def test_a_path_of_more_arcs_than_narrow_labels_count_is_found(arcs):
+    """A ring of free arcs, closed by an edge; and the same with a little length, which counts."""
+    u = np.arange(arcs + 1)
+    v = (u + 1) % (arcs + 1)
+    passable = u < arcs
+    graph = build_graph(u, v, arcs + 1, passable=passable, closing=~passable)
+    for length in (0.0, 0.5 / arcs):
+        x = np.where(passable, length, 1.0)
+        rows, violation, reach = search(graph, x, 4, 2, coarse=True)
+        assert [sorted(row) for row in rows] == [u.tolist()] and rows[0][0] == arcs
+        assert reach <= length * arcs and reach == pytest.approx(length * arcs, abs=1e-6 * arcs)
+        assert violation == pytest.approx([1.0 - length * arcs], abs=1e-6 * arcs)
+
+
+@given(seeds, st.integers(-1060, 1000), st.floats(0.0, 1e6), st.sampled_from([1, 3]), st.sampled_from(KINDS))
+@settings(max_examples=80, deadline=None)
+def test_trees_of_any_radius_and_penalty_are_trees(seed, power, penalty, width, kind):
     """No label overflows: where penalties are far above the radius the trees are small, and that is all."""
     rng, _, _, _, x, graph = drawn(seed)
     assume(graph.nodes)
@@ -112,14 +146,14 @@ def test_trees_of_any_radius_and_penalty_are_trees(seed, power, penalty, width):
     arcs, scratch = Arcs(graph), Scratch(graph.nodes, None, width)
     arcs.set_lengths((x * size).__getitem__)
     radius, roots = size * rng.choice([0.1, 1.0, 2.0]), rng.integers(0, graph.nodes, width).astype(np.int32)
-    measure = lanes.tree_measure(radius, penalty * size, seed)
-    limit = np.full(width, lanes.limit_of(radius, measure))
-    label_nodes(arcs, scratch.lanes, roots, limit, measure, np.zeros(1, np.uint8))
+    made, measure = scratch.lanes(kind), lanes.tree_measure(radius, penalty * size, seed, kind)
+    limit = np.full(width, lanes.limit_of(radius, measure), kind)
+    label_nodes(arcs, made, roots, limit, measure, np.zeros(1, np.uint8))
     for first, part in arcs.parts():
-        lanes.find_parents(arcs.start, first, part, measure, scratch.lanes)
-    label, parent = scratch.lanes.label, scratch.lanes.parent
+        lanes.find_parents(arcs.start, first, part, measure, made)
+    label, parent = made.label, made.parent
     for lane, root in enumerate(roots):
-        reached = np.flatnonzero(label[:, lane] != lanes.FAR)
+        reached = np.flatnonzero(label[:, lane] != lanes.far(label))
         assert root in reached and (label[reached, lane] >= 0).all() and (label[reached, lane] < limit[lane]).all()
         for node in reached[reached != root]:
             assert 0 <= label[parent[node, lane], lane] < label[node, lane]
@@ -143,7 +177,8 @@ def test_lengths_beyond_the_radius_do_not_spoil_labels():
     arcs.set_lengths(x.__getitem__)
     measure = lanes.exact_measure(1e-2, 3)
     limit = np.array([lanes.limit_of(1e-2, measure)])
-    label_nodes(arcs, scratch.lanes, np.zeros(1, np.int32), limit, measure, np.zeros(1, np.uint8))
-    reached = np.sort((scratch.lanes.label[:, 0] >> measure.shift) / measure.per_unit)
+    made = scratch.lanes(lanes.WIDE)
+    label_nodes(arcs, made, np.zeros(1, np.int32), limit, measure, np.zeros(1, np.uint8))
+    reached = np.sort((made.label[:, 0] >> measure.shift) / measure.per_unit)
     dist = naive.graphs.distances(3, u, v, x)
     assert any(reached == pytest.approx(np.sort(row)) for row in dist)
