@@ -154,6 +154,11 @@ def judge(steps: dict[str, Any], expected: tuple[Any, ...] | None) -> tuple[str,
     return "refused by verify alone", ""
 
 
+def pipes(folder: str, names: list[str]) -> list[str]:
+    """Those of the names that are named pipes, which cannot be copied."""
+    return [name for name in names if (Path(folder) / name).is_fifo()]
+
+
 class Campaign:
     """Undisturbed workspaces, and what became of their mutations."""
 
@@ -188,7 +193,7 @@ class Campaign:
             shutil.copytree(self._folder / f"{name}-{dice.choice(STOPS)}", place)
             what = mutate_workspace(place / "run.pf", dice)
         if self._keep is not None:
-            shutil.copytree(place, self._keep / f"{number}", symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(place, self._keep / f"{number}", symlinks=True, dirs_exist_ok=True, ignore=pipes)
         steps = self._worker.ask(kind, name, place)
         became, why = judge(steps, expected)
         self.counts[what, became] += 1

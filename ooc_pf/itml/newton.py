@@ -302,11 +302,13 @@ def step(now: Solved, source: Source, curvature: Curvature, crew: Crew) -> bool:
     place = now.place
     direction = curvature.direction(place)
     slope = float(np.sum(place.gradient * direction))
-    if not slope < 0.0:
+    if not -np.inf < slope < 0.0:
         return False
     path, part = Path.of(direction), 1.0
     for _ in range(settings.MOST_TRIALS):
         step = path.root(part)
+        if not np.isfinite(step).all():
+            return False
         root = place.root @ step
         trial = Place.at(root, source.look(root, crew))
         now.looks += 1

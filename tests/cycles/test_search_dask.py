@@ -92,7 +92,7 @@ def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, setting
 @pytest.mark.slow
 def test_one_two_and_four_workers_give_the_same_bits(graph, tmp_path):
     """The last run begins with two workers, gets two more, and loses one again."""
-    alone = pf.correlation_clustering(graph)
+    alone = pf.correlation_clustering(graph, gamma=1.0)
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
@@ -102,22 +102,22 @@ def test_one_two_and_four_workers_give_the_same_bits(graph, tmp_path):
         for workers in (1, 2, 4):
             cluster.scale(workers)
             client.wait_for_workers(workers, timeout=60)
-            assert_same_bits(
-                alone, pf.correlation_clustering(graph, workspace=tmp_path / f"{workers}.pf", client=client)
-            )
+            run = tmp_path / f"{workers}.pf"
+            assert_same_bits(alone, pf.correlation_clustering(graph, gamma=1.0, workspace=run, client=client))
         cluster.scale(2)
 
         def change(record):
             if record["iteration"] in (2, 5):
                 cluster.scale(4 if record["iteration"] == 2 else 3)
 
-        result = pf.correlation_clustering(graph, workspace=tmp_path / "changing.pf", client=client, callback=change)
+        run = tmp_path / "changing.pf"
+        result = pf.correlation_clustering(graph, gamma=1.0, workspace=run, client=client, callback=change)
         assert_same_bits(alone, result)
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_costs_its_tasks_not_the_run(client, cluster, graph, tmp_path):
-    alone = pf.correlation_clustering(graph)
+def test_a_worker_that_dies_costs_its_tasks_not_the_run(client, cluster, graph, sent, tmp_path):
+    alone = pf.correlation_clustering(graph, gamma=1.0)
     killed = []
 
     def kill_one(record):
@@ -127,15 +127,15 @@ def test_a_worker_that_dies_costs_its_tasks_not_the_run(client, cluster, graph, 
             os.kill(victim, signal.SIGKILL)  # the cluster starts another one in its place
             killed.append(victim)
 
-    result = pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client=client, callback=kill_one)
-    assert len(killed) == 2
+    result = pf.correlation_clustering(graph, gamma=1.0, workspace=tmp_path / "a.pf", client=client, callback=kill_one)
+    assert len(killed) == 2 and sent
     cluster.scale(3)
     assert_same_bits(alone, result)
 
 
 @pytest.mark.slow
 def test_a_scheduler_that_goes_away_leaves_a_run_to_resume(graph, tmp_path):
-    alone = pf.correlation_clustering(graph)
+    alone = pf.correlation_clustering(graph, gamma=1.0)
     cluster = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     )
@@ -147,7 +147,7 @@ def test_a_scheduler_that_goes_away_leaves_a_run_to_resume(graph, tmp_path):
             cluster.close()
 
     with pytest.raises(pf.ClusterError, match="resume it"):
-        pf.correlation_clustering(graph, workspace=tmp_path / "a.pf", client=client, callback=close)
+        pf.correlation_clustering(graph, gamma=1.0, workspace=tmp_path / "a.pf", client=client, callback=close)
     assert pf.verify(tmp_path / "a.pf", oracle="numba")["rows"] > 0
     assert_same_bits(alone, pf.resume(tmp_path / "a.pf"))
 

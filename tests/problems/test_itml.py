@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ooc_pf as pf
 from ooc_pf.itml import settings as numbers
-from ooc_pf.itml.newton import Bound, Curvature, Place, Solved, step
+from ooc_pf.itml.newton import Bound, Curvature, Place, Solved, first_place, step
 from ooc_pf.itml.pairs import Crew, ListedPairs, count_pairs
 from ooc_pf.kernels.itml import Terms, project_pairs
 from tests import naive
@@ -484,3 +484,22 @@ def test_a_bound_that_rounding_left_without_a_factor_stays():
     bound = Bound(np.eye(2))
     bound.raise_by(place)
     assert bound.value == pytest.approx(np.log(6.0))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_line_search_that_meets_no_numbers_finds_no_step():
+    """Where all that is looked at overflows, as from a changed workspace, the steps end."""
+    sound = ListedPairs(
+        lambda first, last: 3.0 * np.eye(2)[first:last], np.array([1, -1], np.int8), 2, Terms(1.0, 1.0, 1.0, 1.0)
+    )
+    crew = Crew(None, np.zeros(1, np.uint8))
+    now = first_place(sound, np.eye(2), crew)
+    place = now.place
+
+    class Overflowing:
+        def look(self, root, crew):
+            return sound.look(root, crew)._replace(loss=np.inf, gradient=np.full((2, 2), np.nan))
+
+    assert not step(now, Overflowing(), Curvature(sound, exact=True), crew)
+    assert now.place is place
+    assert step(now, sound, Curvature(sound, exact=True), crew)
