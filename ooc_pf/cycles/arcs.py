@@ -82,12 +82,17 @@ class Arcs:
     def set_lengths(self, x: Callable[[np.ndarray], np.ndarray]) -> None:
         """Bring lengths and order up to date with a point, given as its values at some edges."""
         self.shortest[:] = np.inf
-        for page in range(self.pages):
-            arcs = self.page(page)
-            self._expect(page + 1)
-            set_lengths(self.start, page, x(arcs["edge"]), arcs, self.shortest)
-            if self._span(page)[1] > len(self._held):
-                self._store(page, arcs)
+        for first in range(0, self.pages, settings.GATHERED_PAGES):
+            numbers = range(first, min(first + settings.GATHERED_PAGES, self.pages))
+            group = [self.page(page) for page in numbers]
+            for page in range(numbers.stop, min(numbers.stop + settings.GATHERED_PAGES, self.pages)):
+                self._expect(page)
+            # The fewer calls, the less often each page of a point that is itself in pages is looked up.
+            lengths = np.split(x(np.concatenate([arcs["edge"] for arcs in group])), np.cumsum([*map(len, group)])[:-1])
+            for page, arcs, length in zip(numbers, group, lengths, strict=True):
+                set_lengths(self.start, page, length, arcs, self.shortest)
+                if self._span(page)[1] > len(self._held):
+                    self._store(page, arcs)
 
 
 class Scratch:

@@ -9,9 +9,9 @@ from ..engine.parallel import run_short_tasks
 from ..engine.rows import Rows
 from ..kernels import lanes, trees
 from ..kernels.lanes import SCRAMBLE
-from ..storage.vectors import PAGE, Pool, Vector
 from . import settings
 from .arcs import Arcs, Scratch
+from .contract import closing_edges
 from .found import NO_PAIRS, Found
 from .frozen import Frozen, SearchRules
 
@@ -117,20 +117,27 @@ class Forest:
     seed : int
     """
 
-    def __init__(
-        self, frozen: Frozen, arcs: Arcs, penalty: float, slack: float, most: int, seed: int, pool: Pool | None
-    ):
-        self._frozen, self._arcs, self._penalty, self._slack = frozen, arcs, penalty, slack
-        self._seed, self._price = seed, Vector(frozen.graph.closers, np.float64, pool)
-        self._closers, self._rows, self._gap = np.empty(0, np.int64), Rows.empty(), np.empty(0)
-        self.relaxed, widest, first, marked = 0, 0.0, 0, np.zeros(MARKS, np.int64)
-        for edge in (part for _, part in frozen.graph.closer_edge.spans()):
-            limit = frozen.limit(frozen.x(edge))
-            self._price.write(first, np.full(len(edge), np.inf))
-            widest, first = max(widest, float(limit.max())), first + len(edge)
-            marked += np.bincount(self._marks(edge[limit > slack]), minlength=MARKS)
-        self._radius = 2.0 * widest
-        self._drawn = int(np.searchsorted(np.cumsum(marked), most, side="right"))
+    def __init__(self, frozen: Frozen, arcs: Arcs, penalty: float, slack: float, most: int, seed: int):
+        self._arcs, self._penalty, self._slack, self._most, self._seed = arcs, penalty, slack, most, seed
+        self._radius, drawn = self._draw(frozen)
+        self._near, self._far, self._closing, self._limit = drawn
+        self._price, self._gap = np.full(len(self._limit), np.inf), np.zeros(len(self._limit))
+        # The best row so far of each closing edge, among the rows that were held.
+        self._held, self._row, self._rows = [Rows.empty()], np.full(len(self._limit), -1), 0
+        self.relaxed = 0
+
+    def _draw(self, frozen: Frozen) -> tuple[float, list[np.ndarray]]:
+        """How far trees reach; and ends, numbers and limits of the closing edges that are looked at."""
+        widest, marked = 0.0, np.zeros(MARKS, np.int64)
+        for _, _, _, edge, limit in closing_edges(frozen):
+            widest = max(widest, float(limit.max()))
+            marked += np.bincount(self._marks(edge[limit > self._slack]), minlength=MARKS)
+        least = int(np.searchsorted(np.cumsum(marked), self._most, side="right"))
+        parts = [(*(np.empty(0, np.int32) for _ in range(3)), np.empty(0))]
+        for _, near, far, edge, limit in closing_edges(frozen):
+            drawn = (self._marks(edge) < least) & (limit > self._slack)
+            parts.append((near[drawn], far[drawn], edge[drawn], limit[drawn]))
+        return 2.0 * widest, [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def grow(self, made: lanes.Lanes, roots: np.ndarray, stop: np.ndarray) -> int | None:
         """A tree from each root, in a lane each; returns how many arcs were looked at, or None if it was stopped."""
@@ -143,36 +150,34 @@ class Forest:
 
     def climb(self, made: lanes.Lanes, tree: int, pool: Executor | None) -> None:
         """Take up the ways through these trees, of which the first is number ``tree``, that beat those known."""
-        graph = self._frozen.graph
-        size = max(1, min(-(-graph.closers // settings.TREE_PARTS), PAGE))
-        spans = [(made, tree, at, min(at + size, graph.closers)) for at in range(0, graph.closers, size)]
-        for at in range(0, len(spans), settings.TREE_PARTS):
-            self._take_up(run_short_tasks(pool, self._climb_span, spans[at : at + settings.TREE_PARTS]))
+        count = len(self._limit)
+        size = max(1, -(-count // settings.TREE_PARTS))
+        spans = [(made, tree, slice(at, min(at + size, count))) for at in range(0, count, size)]
+        for better, rows in run_short_tasks(pool, self._climb_span, spans):
+            self._row[better] = self._rows + np.arange(len(rows))
+            self._held.append(rows)
+            self._rows += len(rows)
+        if self._rows > 2 * self._most:
+            self._let_go()
 
-    def _take_up(self, parts: list[tuple[np.ndarray, Rows, np.ndarray]]) -> None:
-        """The last row of each closing edge is its best."""
-        parts = [(self._closers, self._rows, self._gap), *parts]
-        closers, gap = (np.concatenate([part[k] for part in parts]) for k in (0, 2))
-        order = len(closers) - 1 - np.unique(closers[::-1], return_index=True)[1]
-        self._closers, self._gap = closers[order], gap[order]
-        self._rows = Rows.join([part[1] for part in parts]).take(order)
-
-    def _climb_span(self, made: lanes.Lanes, tree: int, first: int, last: int) -> tuple[np.ndarray, Rows, np.ndarray]:
-        """The closing edges among ``first:last`` that have a better way, the rows these make, and their violation."""
-        graph = self._frozen.graph
-        near = graph.sources[np.searchsorted(graph.closer_start, np.arange(first, last), side="right") - 1]
-        far, closing = graph.closer_node.read(first, last), graph.closer_edge.read(first, last)
-        limit, price = self._frozen.limit(self._frozen.x(closing)), self._price.read(first, last).copy()
-        best, shortest = np.empty(last - first, np.int32), np.empty(last - first)
-        bar = np.where(self._marks(closing) < self._drawn, limit - self._slack, 0.0)
-        trees.best_trees(near, far, closing, bar, made, tree, self._penalty, best, price, shortest)
-        self._price.write(first, price)
-        hit = best >= 0
-        start, edges = np.empty(int(hit.sum()) + 1, np.int64), np.empty(0, np.int32)
+    def _climb_span(self, made: lanes.Lanes, tree: int, span: slice) -> tuple[np.ndarray, Rows]:
+        """The closing edges of a span that have a better way, and the rows these make."""
+        near, far, closing = self._near[span], self._far[span], self._closing[span]
+        best, shortest, bar = np.empty(len(near), np.int32), np.empty(len(near)), self._limit[span] - self._slack
+        trees.best_trees(near, far, closing, bar, made, tree, self._penalty, best, self._price[span], shortest)
+        hit = np.flatnonzero(best >= 0)
+        self._gap[span][hit] = self._limit[span][hit] - shortest[hit]
+        start, edges = np.empty(len(hit) + 1, np.int64), np.empty(0, np.int32)
         trees.tree_rows(near, far, closing, best, made, start, edges)
         edges = np.empty(int(start[-1]), np.int32)
         trees.tree_rows(near, far, closing, best, made, start, edges)
-        return first + np.flatnonzero(hit), Rows(start, edges), limit[hit] - shortest[hit]
+        return span.start + hit, Rows(start, edges)
+
+    def _let_go(self) -> None:
+        """Hold the best rows only, in the order of their closing edges."""
+        found = np.flatnonzero(self._row >= 0)
+        self._held = [Rows.join(self._held).take(self._row[found])]
+        self._row[found], self._rows = np.arange(len(found)), len(found)
 
     def _marks(self, closing: np.ndarray) -> np.ndarray:
         """A mark for each closing edge, by a hash of its number and the seed: those with low marks are looked at."""
@@ -182,6 +187,6 @@ class Forest:
 
     def found(self) -> Found:
         """The best row of each closing edge."""
-        self._price.close()
-        none = np.empty(0)
-        return Found(self._rows, self._gap, none, np.empty(0, np.int32), none, NO_PAIRS, self.relaxed)
+        self._let_go()
+        gap, none = self._gap[self._row >= 0], np.empty(0)
+        return Found(self._held[0], gap, none, np.empty(0, np.int32), none, NO_PAIRS, self.relaxed)

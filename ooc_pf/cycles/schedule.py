@@ -224,7 +224,8 @@ class CycleSchedule:
         """Cycles that share no edge: what one projection gains no other takes away, so that few are forgotten."""
         iterate, seed = state.point, (self.seed, state.iteration)
         # Where much is violated by much, what is violated by little can wait.
-        slack = max(self.program.slack, numbers.LEFT_OF_WORST * self.program.scale)
+        share = numbers.UNTOUCHED if state.plan.wave else numbers.LEFT_OF_WORST
+        slack = max(self.program.slack, share * self.program.scale)
         rounds = len(numbers.rounds_of(stage.hops))
         spans = -(-self.program.graph.closers // PAGE)
         with self.monitor.timed("oracle"), self.monitor.bar(stage.name, rounds * spans) as tick:
@@ -237,8 +238,8 @@ class CycleSchedule:
                 tick=tick,
                 stop=self.monitor.stop,
             )
-        worst = float(found.violation.max(initial=0.0))
-        return CyclePass(len(found.rows), worst, found.rows, found.relaxed)
+        worst, cut = float(found.violation.max(initial=0.0)), len(found.rows) == self.settings.most_rows
+        return CyclePass(len(found.rows), worst, found.rows, found.relaxed, cut=cut)
 
     def find_by_trees(self, state: CycleState) -> CyclePass:
         """Cycles through a few shortest-path trees: the paper's random oracle."""
@@ -343,7 +344,7 @@ class CycleSchedule:
         stage = self.stage(now)
         began = turn.before if now.wave == 0 else now.began
         worst = max(now.worst, turn.found.worst)
-        if self._pass_goes_on(state, stage):
+        if self._pass_goes_on(state, stage, turn.found):
             return replace(now, wave=now.wave + 1, worst=worst, began=began)
         if stage.name == HOT:
             return CyclePlan(CERTIFY, last=worst)
@@ -375,14 +376,14 @@ class CycleSchedule:
             return replace(now, last=worst, idle=now.idle + 1)
         return following
 
-    def _pass_goes_on(self, state: CycleState, stage: Stage) -> bool:
+    def _pass_goes_on(self, state: CycleState, stage: Stage, found: CyclePass) -> bool:
         """Whether there is another wave."""
         done = state.plan.wave + 1
         if stage.name == HOT:
             # Expectations may be wrong: after two passes' worth of them it is time to look everywhere.
             return len(self.wave(state, stage)) > 0 and done < numbers.REVISIT_PASSES * stage.waves
         if stage.name == DISJOINT:
-            return False
+            return found.cut
         return done * self.wave_size(stage) < len(self.sources)
 
     def verdict(self, state: CycleState) -> str | None:

@@ -242,7 +242,7 @@ class NumbaOracle:
         """
         self.lay_out(frozen)
         stop = np.zeros(1, np.uint8)
-        forest = Forest(frozen, self._arcs, penalty, slack, most, int(roots[0]), self._pages)
+        forest = Forest(frozen, self._arcs, penalty, slack, most, int(roots[0]))
 
         def grow(scratch: Scratch, some: np.ndarray) -> int | None:
             return forest.grow(scratch.lanes(lanes.NARROW), some, stop) if tick() else None

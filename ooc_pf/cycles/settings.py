@@ -211,7 +211,9 @@ BLOCK_SOURCES = 32  # sources of one task
 SCOUTS, FAR_SHARE = 8, 6  # where so many sources look at one arc in six each, all are searched from together
 FEW_ARCS, FEW_HOPS = 1 << 9, 2  # looked at for a path of so few hops; twice as many for each hop more
 BATCH_DISJOINT = 1 << 10  # closing edges that are searched for against one state of the used edges
-LEFT_OF_WORST = 0.02  # of the size of the numbers: rows violated by less are not looked for among disjoint ones
+# Of the size of the numbers: rows violated by less are not looked for among disjoint ones; nor, where the rows of one
+# pass were not all that there are, by the passes that go on with what no row has touched yet.
+LEFT_OF_WORST, UNTOUCHED = 0.02, 0.9
 COARSE_TOLERANCE = 1e-3  # for which distances to six digits are enough
 MET_BY_TREES = 0.5  # if trees find no violation as large as this part of the worst, its sources are searched from
 CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
@@ -242,6 +244,7 @@ def rounds_of(most_hops: int) -> list[tuple[int, int]]:
 CLOSING_SECONDS = 10.0  # the last look of a run that ends early may take, or as long as the run if that was longer
 BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14  # handed over together: blocks, and closing edges among them, at most
 SCAN_PAGES = 16  # read at a time when all arcs are read in order
+GATHERED_PAGES = 64  # of arcs, that are given their lengths together
 TREE_LANES = 16  # trees grown together: some for each core
 BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
 TASKS_EACH = 16  # tasks for each worker, of a batch

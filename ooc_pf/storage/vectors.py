@@ -277,10 +277,12 @@ class Vector:
         if not len(index):
             return
         order: Any = slice(None)
-        if len(index) > 1 and np.any(index[1:] < index[:-1]):
-            order = np.argsort(index, kind="stable")
-            index = index[order]
         number = index // PAGE
+        if len(index) > 1 and np.any(number[1:] < number[:-1]):
+            # Numbers of 16 bits are sorted by radix, in time proportional to how many there are.
+            few = self.size <= PAGE << 16
+            order = np.argsort(number.astype(np.uint16) if few else number, kind="stable")
+            index, number = index[order], number[order]
         first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
         with self._paged()[0].lock:
             for a, b in zip(first, [*first[1:], len(index)], strict=True):

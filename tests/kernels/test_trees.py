@@ -21,7 +21,7 @@ def find(graph, x, roots, width, most=1 << 20):
     """Rows through trees from ``roots``, so many at a time, each below the length 100."""
     arcs = Arcs(graph)
     arcs.set_lengths(x.__getitem__)
-    forest = Forest(Frozen(graph, Vector.of(x), lambda part: np.full(len(part), 100.0)), arcs, 1e-9, 0.0, most, 1, None)
+    forest = Forest(Frozen(graph, Vector.of(x), lambda part: np.full(len(part), 100.0)), arcs, 1e-9, 0.0, most, 1)
     for at in range(0, len(roots), width):
         made = lanes.make_lanes(graph.nodes, width, lanes.NARROW)
         forest.grow(made, roots[at : at + width], NEVER)
