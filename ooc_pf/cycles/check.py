@@ -18,6 +18,7 @@ from ..kernels.paths import UNLIMITED
 from ..storage.arrays import read_parts
 from ..storage.vectors import Pool, Vector, read_vector, spans
 from ..storage.workspace import Workspace
+from . import settings as numbers
 from .budget import share_out
 from .disk_layout import build_external_graph
 from .graph import Graph
@@ -90,7 +91,9 @@ class _Check:
         agree(workspace, report["lower_bound"], manifest["lower_bound"], "lower bound", program.worth)
         agree(workspace, len(rows), manifest["n_active"], "rows remembered")
         violation = self._violation_of(program, y) if claimed_now(manifest) is not None else None
-        check_certificate(workspace, violation=violation, scale=program.scale, worth=program.worth)
+        coarse = manifest["problem"]["options"]["tol"] >= numbers.COARSE_TOLERANCE
+        excess = numbers.COARSE_ERROR * program.scale if coarse else 0.0
+        check_certificate(workspace, violation=violation, scale=program.scale, worth=program.worth, excess=excess)
         if workspace.feasible:
             point = read_vector(workspace.feasible, "x", self.pool)
             report |= self._check_point(listed, point, scale)

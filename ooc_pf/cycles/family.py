@@ -230,7 +230,7 @@ class CycleFamily:
         plan = read_record(CyclePlan, workspace.manifest["plan"], workspace.record, "plan")
         names = [stage.name for stage in self._stored_settings(workspace).stages]
         require(plan.stage in names, workspace.record, f"plan.stage is {plan.stage!r}")
-        least = min(plan.wave, plan.idle, plan.rounded, plan.worst, plan.last, plan.cold)
+        least = min(plan.wave, plan.idle, plan.rounded, plan.again, plan.worst, plan.last, plan.cold)
         require(least >= 0, workspace.record, "the plan has numbers below zero")
         cooled = plan.stage == numbers.HOT and not (workspace.generation / "heat").exists()
         require(not cooled, workspace.record, f"plan.stage is {plan.stage!r}, and {workspace.generation} has no heat")

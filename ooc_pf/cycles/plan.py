@@ -31,6 +31,10 @@ class CyclePlan:
         Passes since the bound last rose, in a stage that has patience.
     rounded : int
         The iteration in which clusters were last made.
+    again : int
+        The one in which they are made next, or the first one after it.
+    cost, proven : float
+        What clusters cost when they were last made, 0 before that, and what any was known to cost then.
     short : bool
         Whether there ever was no room for a pair of a complete graph that a row needed.
     level : float
@@ -47,6 +51,9 @@ class CyclePlan:
     cold: float = 0.0
     idle: int = 0
     rounded: int = 0
+    again: int = 0
+    cost: float = 0.0
+    proven: float = 0.0
     short: bool = False
     level: float = 0.0
     crowded: int = 0

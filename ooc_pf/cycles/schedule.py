@@ -309,8 +309,18 @@ class CycleSchedule:
 
     def _is_time_to_round(self, state: CycleState) -> bool:
         """Clusters are made anew each time the run has grown enough, so that they cost a small part of it."""
-        last = state.plan.rounded
-        return not last or state.iteration + 1 >= max(numbers.ROUND_AGAIN * last, last + numbers.ROUND_LATER)
+        return state.iteration + 1 >= state.plan.again
+
+    def _plan_rounding(self, state: CycleState, turn: Turn) -> dict[str, Any]:
+        """When clusters are made again, where they were made now: the sooner, the more it brought beside the bound."""
+        known = turn.swept.more
+        if "cost" not in known or not self._is_time_to_round(state):
+            return {name: getattr(state.plan, name) for name in ("rounded", "again", "cost", "proven")}
+        now, cost, bound = state.iteration + 1, known["cost"], known["bound_of_clusterings"]
+        before = state.plan.cost if state.plan.rounded else np.inf
+        pays = (before - cost) * bound >= numbers.ROUND_PAYS * (bound - state.plan.proven) * cost
+        wait = max((numbers.ROUND_AGAIN - 1.0) * now, numbers.ROUND_LATER) * (1 if pays else numbers.ROUND_MUCH_LATER)
+        return {"rounded": now, "again": now + int(wait), "cost": cost, "proven": bound}
 
     def _standing(self, state: CycleState) -> dict[str, float]:
         """Cost of the best clusters, what any must cost, and the ratio of the two."""
@@ -333,10 +343,9 @@ class CycleSchedule:
     # -- plan ---------------------------------------------------------------------------------------------------------
 
     def plan(self, state: CycleState, turn: Turn) -> CyclePlan:
-        rounded = state.iteration + 1 if self._is_time_to_round(state) else state.plan.rounded
         share = max(numbers.LEAST_RISE, numbers.LEAST_RISE_OF_TOLERANCE * self.tol)
         rise = share * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
-        planned = replace(self._plan(state, turn), rounded=rounded)
+        planned = replace(self._plan(state, turn), **self._plan_rounding(state, turn))
         return planned.follow(state.plan, short=turn.found.short, bound=turn.after, rise=rise)
 
     def _plan(self, state: CycleState, turn: Turn) -> CyclePlan:

@@ -153,15 +153,11 @@ NEARNESS_ON_DISK = Settings(NEARNESS.stages, keep_paths=3, most_rows=MANY_ON_DIS
 NEARNESS_IGRAPH = Settings((THOROUGH, _stream(8, 10)), keep_paths=1, most_rows=MANY, promise=100.0)
 
 SHORT = (TRIANGLES, Stage("squares", hops=2, waves=1, rounds=2, pays=1e-2))
-# Rows are what is missing at first, sweeps later on.
-TREES = (
-    Stage("trees", hops=-1, waves=1, rounds=1, pays=2e-5),
-    Stage("hubs", hops=-1, waves=1, rounds=3, pays=5e-6),
-)
+TREES = Stage("trees", hops=-1, waves=1, rounds=1, pays=2e-5)
 REVISITS = Stage(HOT, hops=0, waves=12, rounds=3, pays=0.0)
 
 CLUSTERING = Settings(
-    (*SHORT, *TREES, THOROUGH, REVISITS),
+    (*SHORT, TREES, THOROUGH, REVISITS),
     keep_paths=6,
     most_rows=MANY,
     trees=32,
@@ -170,7 +166,7 @@ CLUSTERING = Settings(
     calm=0.35,
     shrink=8,
 )
-CLUSTERING_ON_DISK = replace(CLUSTERING, stages=(*TREES, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK)
+CLUSTERING_ON_DISK = replace(CLUSTERING, stages=(TREES, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK)
 # On complete graphs few pairs are at a distance below 1: complete passes are cheap, and trees do not pay.
 COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
 # Short cycles are a good beginning, but trees soon pay more. Short proximal steps find the first multipliers soonest,
@@ -214,7 +210,9 @@ BATCH_DISJOINT = 1 << 10  # closing edges that are searched for against one stat
 # Of the size of the numbers: rows violated by less are not looked for among disjoint ones; nor, where the rows of one
 # pass were not all that there are, by the passes that go on with what no row has touched yet.
 LEFT_OF_WORST, UNTOUCHED = 0.02, 0.9
-COARSE_TOLERANCE = 1e-3  # for which distances to six digits are enough
+# For which tolerance distances to six digits are enough; what a path of 255 arcs, each rounded down, may lack at most,
+# of the size of the numbers.
+COARSE_TOLERANCE, COARSE_ERROR = 1e-3, 2.5e-4
 MET_BY_TREES = 0.5  # if trees find no violation as large as this part of the worst, its sources are searched from
 CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
 LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later
@@ -227,7 +225,10 @@ DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of th
 CROWDED_PATIENCE, LEAST_RISE, LEAST_RISE_OF_TOLERANCE = 24, 1e-5, 0.1
 DEALT = 64  # sources are dealt out round-robin in this many hands
 EXTERNAL_EDGES = 4_000_000  # graphs with more are laid out for disk unless the caller says otherwise
-ROUND_AGAIN, ROUND_LATER = 1.2, 8  # clusters are made again after this many times the iterations, and so many more
+# Clusters are made again after this many times the iterations, and so many more; later where they had become better by
+# less than this part of what the bound had risen by in the meantime.
+ROUND_AGAIN, ROUND_LATER = 1.2, 8
+ROUND_MUCH_LATER, ROUND_PAYS = 3, 0.1
 PROXIMAL_GAMMA = 1.0  # of the proximal steps of a linear program, unless its settings say otherwise
 MOST_PLANES = 60  # tangents tried for the best scaling of the multipliers
 

@@ -78,10 +78,13 @@ def claimed_now(manifest: dict[str, Any]) -> dict[str, Any] | None:
     return manifest["closing"] or (manifest["certificate"] if manifest["status"] == "converged" else None)
 
 
-def check_certificate(workspace: Workspace, *, violation: float | None, scale: float, worth: float) -> None:
+def check_certificate(
+    workspace: Workspace, *, violation: float | None, scale: float, worth: float, excess: float = 0.0
+) -> None:
     """The last certificate must follow from bounds that were checked before, and from the violation of the iterate.
 
-    ``violation`` is what a complete look at the iterate found, None if nobody looked.
+    ``violation`` is what a complete look at the iterate found, None if nobody looked. The run may have taken it for
+    larger by this ``excess``, but not for smaller.
     """
     manifest = workspace.manifest
     claimed = claimed_now(manifest)
@@ -91,7 +94,8 @@ def check_certificate(workspace: Workspace, *, violation: float | None, scale: f
         agree(workspace, scale, claimed.get("scale"), "size of the numbers")
         agree(workspace, worth, claimed["worth"], "size of the objective")
         if claimed["violation"] is not None and violation is not None:
-            near = abs(violation - claimed["violation"]) <= TOLERANCE * max(scale, claimed["violation"])
+            rounding = TOLERANCE * max(scale, claimed["violation"])
+            near = -rounding <= claimed["violation"] - violation <= rounding + excess
             found = f"the manifest claims a violation of {claimed['violation']!r}, the arrays give {violation!r}"
             require(workspace, near, found)
     if manifest["status"] != "converged":
