@@ -45,6 +45,10 @@ class Settings:
         """Clusters on disk are searched in passes over more arcs than ``few``, sorted and read in small parts."""
         self._set("problems.streaming", FEW_ARCS=few, BUCKET_ARCS=bucket, BLOCK_ARCS=block)
 
+    def few_rows_a_pass(self, most):
+        """A clustering by the linear program takes up so many rows at a time."""
+        self._set("cycles.settings", LINEAR=replace(cycles.LINEAR, most_rows=most))
+
     def clusters_often(self):
         """Clusters are made in nearly every iteration at first."""
         self._set("cycles.settings", ROUND_LATER=1)
