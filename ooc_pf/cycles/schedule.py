@@ -238,8 +238,10 @@ class CycleSchedule:
                 tick=tick,
                 stop=self.monitor.stop,
             )
-        worst, cut = float(found.violation.max(initial=0.0)), len(found.rows) == self.settings.most_rows
-        return CyclePass(len(found.rows), worst, found.rows, found.relaxed, cut=cut)
+        cut, room = len(found.rows) == self.settings.most_rows, self._room(iterate)
+        found, worst, _, short = look(iterate.program, iterate.y, [found], self.settings.most_rows, None, room)
+        iterate.admit(found.pairs)
+        return CyclePass(len(found.rows), worst, found.rows, found.relaxed, cut=cut and not short, short=short)
 
     def find_by_trees(self, state: CycleState) -> CyclePass:
         """Cycles through a few shortest-path trees: the paper's random oracle."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..engine.parallel import run_tasks
 from ..engine.rows import Rows
 from ..errors import SearchStopped
-from ..kernels import lanes, pairs, paths
+from ..kernels import lanes, pairs, paths, wedges
 from ..storage.vectors import Pool, Vector
 from . import settings
 from .arcs import Arcs, Scratch
@@ -275,8 +275,25 @@ class NumbaOracle:
         ``tick`` is called for each part of the closing edges, in each round; see `disjoint_search`.
         """
         self.lay_out(frozen)
+        if frozen.known is not None:
+            return self._pack_wedges(frozen, slack, most)
         search = DisjointSearch(frozen, self._all_scratch, self._pool, slack, seed, stop)
         return search.find(hops, most, tick)
+
+    def _pack_wedges(self, frozen: Frozen, slack: float, most: int) -> Found:
+        """The same of a complete graph, with two arcs each, and only around pairs without a variable."""
+        arcs, (start, upper) = self._arcs, frozen.known
+        order = np.lexsort((upper, np.repeat(np.arange(len(start) - 1), np.diff(start))))
+        room = min(most, frozen.graph.arcs // 4 + 1)  # each edge is two arcs, and a wedge has two edges
+        pair, entries, reach = np.empty((room, 2), np.int32), np.empty((room, 2), np.int32), np.empty(room)
+        count, looked = wedges.pack_wedges(
+            arcs.start, arcs.whole, start, upper[order], frozen.y.size, frozen.beyond - slack, settings.WEDGE_TRIES,
+            pair, reach, entries
+        )  # fmt: skip
+        closing = pair_number(np.arange(count, dtype=np.int32))
+        rows = Rows(3 * np.arange(count + 1), np.column_stack((closing, entries[:count])).ravel())
+        gap, none = frozen.beyond - reach[:count], np.empty(0)
+        return Found(rows, gap, none, closing, reach[:count], pair[:count], looked)
 
     def looks_far(self, frozen: Frozen, places: Places, rules: SearchRules, stop: np.ndarray) -> bool:
         """Whether complete searches from these places go over so many arcs that they are better made together.

@@ -190,7 +190,11 @@ LINEAR_ON_DISK = replace(LINEAR, keep_paths=3, most_rows=MANY_ON_DISK)
 
 # On complete graphs proximal steps want all rows.
 LINEAR_COMPLETE = Settings(
-    (*SHORT, QUICK, _stream(1, 3)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0, gamma=8.0
+    (Stage(DISJOINT, hops=2, waves=1, rounds=1, pays=1.0), *SHORT, QUICK, _stream(1, 3)),
+    keep_paths=6,
+    most_rows=MANY_OF_COMPLETE,
+    promise=10.0,
+    gamma=8.0,
 )
 
 
@@ -206,6 +210,7 @@ def igraph_clustering(*, complete: bool, linear: bool) -> Settings:
 BLOCK_SOURCES = 32  # sources of one task
 SCOUTS, FAR_SHARE = 8, 6  # where so many sources look at one arc in six each, all are searched from together
 FEW_ARCS, FEW_HOPS = 1 << 9, 2  # looked at for a path of so few hops; twice as many for each hop more
+WEDGE_TRIES = 64  # other edges at a node that an edge is tried with, for a wedge of a complete graph
 BATCH_DISJOINT = 1 << 10  # closing edges that are searched for against one state of the used edges
 # Of the size of the numbers: rows violated by less are not looked for among disjoint ones; nor, where the rows of one
 # pass were not all that there are, by the passes that go on with what no row has touched yet.

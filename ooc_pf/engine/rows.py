@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import WorkspaceError
-from ..kernels.ragged import general_keys, keep_rows, row_keys
+from ..kernels.ragged import general_keys, keep_rows, row_keys, take_rows
 
 TRAIL = 6  # duals of this many sweeps are at hand for extrapolation; shapes the bits
 
@@ -74,10 +74,7 @@ class Rows:
 
     def take(self, order: np.ndarray) -> "Rows":
         """The rows ``order``, in that order; for cycles."""
-        length = np.diff(self.start)[order]
-        start = np.concatenate(([0], np.cumsum(length, dtype=np.int64)))
-        entry = np.repeat(self.start[order] - start[:-1], length) + np.arange(start[-1])
-        return Rows(start, self.edges[entry])
+        return Rows(*take_rows(self.start, self.edges, order))
 
     def span(self, first: int, last: int) -> "Rows":
         """Rows ``first`` to ``last``, as views."""

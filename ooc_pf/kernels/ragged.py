@@ -101,3 +101,16 @@ def keep_rows(row_start, entries, keep):
             rows += 1
             new_start[rows] = entry
     return new_start, new_entries
+
+
+@kernel
+def take_rows(start, entries, order):
+    """The rows ``order``, in that order: (int64[rows + 1], entries)."""
+    taken = np.empty(len(order) + 1, np.int64)
+    taken[0] = 0
+    for k in range(len(order)):
+        taken[k + 1] = taken[k] + start[order[k] + 1] - start[order[k]]
+    found = np.empty(taken[-1], entries.dtype)
+    for k in range(len(order)):
+        found[taken[k] : taken[k + 1]] = entries[start[order[k]] : start[order[k] + 1]]
+    return taken, found

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ooc_pf.kernels.ragged import keep_rows, row_keys
+from ooc_pf.kernels.ragged import keep_rows, row_keys, take_rows
 
 
 def test_row_keys_tell_rows_apart_but_not_path_orders():
@@ -18,3 +18,10 @@ def test_keep_rows_packs():
     kept = keep_rows(start, entries, np.array([True, False, True]))
     assert kept[0].tolist() == [0, 2, 3]
     assert kept[1].tolist() == [7, 8, 9]
+
+
+def test_take_rows_goes_by_the_order_given():
+    start, entries = np.array([0, 2, 5, 6]), np.array([7, 8, 1, 2, 3, 9])
+    taken = take_rows(start, entries, np.array([2, 1, 2]))
+    assert taken[0].tolist() == [0, 1, 4, 5]
+    assert taken[1].tolist() == [9, 1, 2, 3, 9]

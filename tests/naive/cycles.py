@@ -97,4 +97,5 @@ def clustering_lp(nodes, u, v, weight):
     matrix = np.zeros((len(rows), len(u)))
     for i, row in enumerate(rows):
         matrix[i, row] = -1.0
-    return float(linprog(np.abs(weight), A_ub=matrix, b_ub=-np.ones(len(rows)), bounds=(0, None)).fun)
+    exact = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    return float(linprog(np.abs(weight), A_ub=matrix, b_ub=-np.ones(len(rows)), bounds=(0, None), options=exact).fun)
