@@ -23,10 +23,10 @@ def test_wedges_are_open_and_share_no_pair(seed, most):
     u, v = random_graph(rng, nodes, int(rng.integers(2, 40)))
     weight = rng.choice([1.0, 1.0, -1.0], len(u))
     program = clustering_program(None, -0.5, 8.0)(as_edges(u, v, weight, nodes), None, None, Pool())
-    x = rng.choice([0.0, 0.0, 0.3, 0.6], len(u))
+    x = rng.choice([0.0, 0.0, 0.25, 0.625], len(u))
     with worker_pool(1, processes=False) as pool:
         oracle = NumbaOracle(program.graph, pool, 1)
-        limits = {"slack": 0.1, "most": most, "seed": (0,), "tick": lambda: True, "stop": np.zeros(1, np.uint8)}
+        limits = {"slack": 0.125, "most": most, "seed": (0,), "tick": lambda: True, "stop": np.zeros(1, np.uint8)}
         found = oracle.find_disjoint(freeze(program, Vector.of(x)), hops=2, **limits)
     listed = {(int(a), int(b)) for a, b in zip(u, v)}
     ends = [tuple(pair) for pair in found.pairs.tolist()]
@@ -37,12 +37,12 @@ def test_wedges_are_open_and_share_no_pair(seed, most):
     assert len(np.unique(used)) == len(used) and (weight[used] > 0).all()
     for (a, b), (one, other), gap in zip(ends, rows[:, 1:], found.violation):
         assert {u[one], v[one]} ^ {u[other], v[other]} == {a, b}
-        assert gap == 1.0 - x[one] - x[other] and gap > 0.1
+        assert gap == 1.0 - x[one] - x[other] and gap > 0.125
     free = [e for e in np.flatnonzero(weight > 0) if e not in set(used.tolist())]
     for i, one in enumerate(free if len(ends) < most else ()):
         for other in free[i + 1 :]:
             pair = tuple(sorted({u[one], v[one]} ^ {u[other], v[other]}))
-            assert len(pair) != 2 or pair in listed or pair in ends or x[one] + x[other] >= 0.9
+            assert len(pair) != 2 or pair in listed or pair in ends or x[one] + x[other] >= 0.875
 
 
 def test_complete_graphs_begin_with_them():
