@@ -157,7 +157,7 @@ class Forest:
             self._row[better] = self._rows + np.arange(len(rows))
             self._held.append(rows)
             self._rows += len(rows)
-        if self._rows > 2 * self._most:
+        if self._rows > settings.CROWDED_TREES * self._most:
             self._let_go()
 
     def _climb_span(self, made: lanes.Lanes, tree: int, span: slice) -> tuple[np.ndarray, Rows]:
@@ -175,8 +175,9 @@ class Forest:
 
     def _let_go(self) -> None:
         """Hold the best rows only, in the order of their closing edges."""
-        found = np.flatnonzero(self._row >= 0)
-        self._held = [Rows.join(self._held).take(self._row[found])]
+        found, rows = np.flatnonzero(self._row >= 0), Rows.join(self._held)
+        self._held = []  # makes room
+        self._held = [rows.take(self._row[found])]
         self._row[found], self._rows = np.arange(len(found)), len(found)
 
     def _marks(self, closing: np.ndarray) -> np.ndarray:

@@ -255,6 +255,7 @@ TREE_LANES = 16  # trees grown together: some for each core
 BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
 TASKS_EACH = 16  # tasks for each worker, of a batch
 TREE_PARTS = 16  # tasks that look for rows in trees
+CROWDED_TREES = 1.25  # rows that trees found are cut down to the best when they are this many times what is kept
 CLUSTER_TASK_BLOCKS = 4  # blocks of a task for a cluster
 ROW_BUFFER, ENTRY_BUFFER = 1 << 14, 1 << 17  # of a worker, at first
 LAYOUT_ENTRY_BYTES = 160  # of an arc while its range of nodes is sorted
