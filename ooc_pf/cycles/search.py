@@ -272,7 +272,8 @@ class NumbaOracle:
     ) -> Found:
         """Violated cycles without common edges, with at most ``hops`` arcs beside the closing edge; ``most`` of them.
 
-        ``tick`` is called for each part of the closing edges, in each round; see `disjoint_search`.
+        ``tick`` is called for each part of the closing edges, in each round; see `disjoint_search`. Of a complete graph
+        they are open wedges.
         """
         self.lay_out(frozen)
         if frozen.known is not None:
