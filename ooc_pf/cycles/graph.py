@@ -10,11 +10,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import igraph
 import numpy as np
-from scipy import sparse
 
 from ..errors import InputError, WorkspaceError
+from ..kernels.biconnected import find_components
 from ..storage.arrays import read_array, write_parts
 from ..storage.vectors import Pool, Vector, read_vector, spans
 from . import settings
@@ -141,7 +140,7 @@ def _within(values: np.ndarray, end: int) -> bool:
 
 def build_graph(u: np.ndarray, v: np.ndarray, nodes: int, *, passable=None, closing=None) -> Graph:
     """Split the graph and lay out its passable arcs and closing edges, both masks by edge (None: all)."""
-    component = biconnected_components(u, v, nodes)
+    component = find_components(u, v, nodes)
     cyclic = component >= 0
     near, far, split_nodes = _split_nodes(u, v, component)
     passable = cyclic if passable is None else cyclic & passable
@@ -185,22 +184,6 @@ def group_by(group: np.ndarray, groups: int) -> tuple[np.ndarray, np.ndarray]:
     """Where each group starts in the order that brings members of one group together, and that order."""
     start = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=groups), dtype=np.int64)))
     return start, np.argsort(group, kind="stable")
-
-
-def biconnected_components(u: np.ndarray, v: np.ndarray, nodes: int) -> np.ndarray:
-    """Component number of each edge; -1 for a bridge."""
-    graph = igraph.Graph(n=nodes, edges=np.column_stack((u, v)))
-    cover = [members for members in graph.biconnected_components() if len(members) > 2]
-    if not cover:
-        return np.full(len(u), -1, np.int64)
-    size = [len(members) for members in cover]
-    member = sparse.csr_array(
-        (np.arange(1, len(cover) + 1).repeat(size), (np.concatenate(cover), np.arange(len(cover)).repeat(size))),
-        shape=(nodes, len(cover)),
-    )
-    # Two components share at most one node, so at most one holds both ends of an edge.
-    together = (member[u] > 0).multiply(member[v])
-    return np.asarray(together.sum(axis=1), np.int64).ravel() - 1
 
 
 def _split_nodes(u: np.ndarray, v: np.ndarray, component: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:

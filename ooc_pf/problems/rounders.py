@@ -8,6 +8,7 @@ import numpy as np
 
 from ..cycles.inputs import Edges
 from ..cycles.point import CyclePoint
+from ..cycles.schedule import RATIO_REACHED
 from ..engine.family import Options
 from ..errors import SearchStopped
 from ..storage.vectors import Vector, spans
@@ -26,9 +27,12 @@ def make_rounder(options: Options) -> "RounderInMemory | RounderInPasses":
 
 
 def last_clusters(point: CyclePoint, x: Vector, options: Options, status: str, stop: np.ndarray) -> np.ndarray | None:
-    """The clusters of the answer: the best known where time is up, else better ones; None if there are none yet."""
+    """The clusters of the answer: those known where they are good enough or time is up, else better ones; None: none.
+
+    A run that ends because its clusters are as good as was asked for does not look for better ones.
+    """
     rounder, over = make_rounder(options), status in ("interrupted", "time_limit")
-    if over and (point.labels is not None or (options["external"] and status == "interrupted")):
+    if status == RATIO_REACHED or (over and (point.labels is not None or _takes_long(options, status))):
         return point.labels
     if over:
         return rounder.improve(point, 0, np.zeros(1, np.uint8))
@@ -36,6 +40,11 @@ def last_clusters(point: CyclePoint, x: Vector, options: Options, status: str, s
         return rounder.finish(point, x, stop)
     except SearchStopped:
         return point.labels
+
+
+def _takes_long(options: Options, status: str) -> bool:
+    """Whether somebody who waits for a run to stop would wait for its first clusters."""
+    return bool(options["external"]) and status == "interrupted"
 
 
 @dataclass(frozen=True)

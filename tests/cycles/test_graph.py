@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ooc_pf.cycles.graph import biconnected_components, build_graph
+from ooc_pf.cycles.graph import build_graph
+from ooc_pf.kernels.biconnected import find_components
 from tests import naive
 from tests.gallery import random_graph
 
@@ -15,7 +16,7 @@ def test_split_keeps_every_cycle_and_drops_every_bridge(seed):
     rng = np.random.default_rng(seed)
     nodes = int(rng.integers(2, 10))
     u, v = random_graph(rng, nodes, int(rng.integers(1, 14)))
-    component = biconnected_components(u, v, nodes)
+    component = find_components(u, v, nodes)
     bridges = {e for e in range(len(u)) if naive.graphs.is_bridge(nodes, u, v, e)}
     assert set(np.flatnonzero(component < 0).tolist()) == bridges
     for e, path in naive.graphs.cycle_rows(nodes, u, v):  # a cycle lies in one component
