@@ -1,7 +1,7 @@
 """What a search brings back: violated rows, and new pairs of a complete graph by provisional edge numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,8 @@ class Found:
         Pairs of a complete graph that need a variable. Until they have one, pair k goes by the edge number -1 - k.
     relaxed : int
         Arcs looked at.
+    left : float64 array
+        The reach of further new pairs, whose rows were left out.
     """
 
     rows: Rows
@@ -35,6 +37,7 @@ class Found:
     reach: np.ndarray
     pairs: np.ndarray
     relaxed: int
+    left: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def join(cls, parts: Sequence["Found"]) -> "Found":
@@ -50,6 +53,7 @@ class Found:
             np.concatenate([part.reach for part in parts]),
             np.concatenate([part.pairs for part in parts]),
             sum(part.relaxed for part in parts),
+            np.concatenate([part.left for part in parts]),
         )
 
     def worst_rows(self, count: int) -> "Found":
@@ -93,7 +97,12 @@ class Found:
             edge=pair_number(np.arange(used.sum(), dtype=np.int32)),
             reach=self.reach[used],
             pairs=self.pairs[used],
+            left=np.concatenate((self.left, self.reach[~used])),
         )
+
+    def without_left(self) -> "Found":
+        """The same without what is known of pairs whose rows were left out."""
+        return replace(self, left=np.empty(0))
 
     def numbered(self, edges: int) -> "Found":
         """The same, with the new pairs numbered as edges from ``edges`` on."""

@@ -26,13 +26,15 @@ class Looked(NamedTuple):
     """What was taken in of a search.
 
     ``worst`` is the largest violation. ``cut`` tells whether rows were left out, ``short`` whether some were because
-    there is no room for their pairs.
+    there is no room for their pairs. ``whole`` tells whether the reach of all new pairs is known, of those that were
+    left out as well.
     """
 
     found: Found
     worst: float
     cut: bool
     short: bool
+    whole: bool
 
 
 def look(
@@ -49,10 +51,10 @@ def look(
     ``room``.
 
     ``point``, which begins as max(y, 0), is made feasible on the way for all edges looked at; of pairs that are new,
-    the reach stays with what was found.
+    the reach stays with what was found, also of those left out if they are not too many.
     """
     parts: list[Found] = []
-    held, seen, worst = 0, 0, 0.0
+    held, seen, worst, whole = 0, 0, 0.0, point is not None
     for found in batches:
         old = found.edge >= 0
         edge, reach = found.edge[old], found.reach[old]
@@ -65,11 +67,13 @@ def look(
         if held > numbers.CROWDED * most_rows:
             parts = [Found.join(parts).worst_rows(most_rows)]
             held = len(parts[0].rows)
+            whole = whole and len(parts[0].left) <= numbers.MOST_LEFT * most_rows
+            parts = parts if whole else [parts[0].without_left()]
     taken = Found.join(parts).worst_rows(most_rows)
     short = room is not None and len(taken.pairs) > room
     if room is not None:
         taken = taken.fitting(room)
-    return Looked(taken.numbered(y.size), worst, len(taken.rows) < seen, short)
+    return Looked(taken.numbered(y.size), worst, len(taken.rows) < seen, short, whole)
 
 
 def draw_roots(iterate: CyclePoint, count: int, generator: np.random.Generator) -> np.ndarray:

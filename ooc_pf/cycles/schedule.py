@@ -182,21 +182,24 @@ class CycleSchedule:
             rules = replace(self.rules, hops=stage.hops or UNLIMITED)
             batches = self.oracle.find(frozen, part, rules=rules, tick=tick, stop=self.monitor.stop)
             room, most = self._room(iterate), self.settings.most_rows
-            found, worst, cut, short = look(iterate.program, iterate.y, batches, most, point, room)
+            found, worst, cut, short, whole = look(iterate.program, iterate.y, batches, most, point, room)
         iterate.admit(found.pairs)
         if self.revisits and stage.hops == 0:
             iterate.heat = heated(iterate.heat, len(self.sources), part, found.peak)
             state.moved = True
         rows = self._worthwhile(found)
-        if point is None or (cut and iterate.program.pairs):
+        cut = cut and len(rows) == len(found.rows)  # what was left out is violated by less than what was taken
+        if point is None or not whole:
             return CyclePass(len(rows), worst, rows, found.relaxed, cut=cut, short=short)
-        if len(found.pairs):
-            point = Vector.of(np.concatenate((point.whole, iterate.program.within(found.reach))))
-        return CyclePass(len(rows), worst, rows, found.relaxed, self._proof(state, point, worst), point, cut)
+        if iterate.program.pairs:
+            reach = np.concatenate((found.reach, found.left))
+            point = Vector.of(np.concatenate((point.whole, iterate.program.within(reach))))
+        proof = self._proof(state, point, worst)
+        return CyclePass(len(rows), worst, rows, found.relaxed, proof, point, cut=cut, short=short)
 
     def _proof(self, state: CycleState, point: Vector, worst: float) -> Certificate:
         """What a complete search proves."""
-        value, program = state.point.program.value(point), self.program
+        value, program = state.point.program.value_of_any(point), self.program
         return Certificate(value, self.bound(state), worst, program.scale, worth=program.worth)
 
     def _address(self) -> Any:
@@ -239,7 +242,7 @@ class CycleSchedule:
                 stop=self.monitor.stop,
             )
         cut, room = len(found.rows) == self.settings.most_rows, self._room(iterate)
-        found, worst, _, short = look(iterate.program, iterate.y, [found], self.settings.most_rows, None, room)
+        found, worst, _, short, _ = look(iterate.program, iterate.y, [found], self.settings.most_rows, None, room)
         iterate.admit(found.pairs)
         return CyclePass(len(found.rows), worst, found.rows, found.relaxed, cut=cut and not short, short=short)
 

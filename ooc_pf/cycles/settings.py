@@ -219,6 +219,7 @@ LEFT_OF_WORST, UNTOUCHED = 0.02, 0.9
 # of the size of the numbers.
 COARSE_TOLERANCE, COARSE_ERROR = 1e-3, 2.5e-4
 MET_BY_TREES = 0.5  # if trees find no violation as large as this part of the worst, its sources are searched from
+MOST_LEFT = 4  # times as many new pairs as rows are taken up may be left out and still be counted at their distance
 CROWDED = 1.5  # rows that come in are cut down when they are this many times what a pass takes up
 LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later
 LEFT_BY_SWEEPS = 0.5  # the part of a violation that is expected to be left after the sweeps

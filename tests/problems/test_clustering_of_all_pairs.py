@@ -81,6 +81,18 @@ def test_more_new_pairs_than_a_pass_takes_up_come_later(groups, gamma, tmp_path,
     assert pf.verify(tmp_path / "run.pf", oracle="igraph")["violation_of_x"] <= 1e-9
 
 
+@pytest.mark.parametrize("gamma", [1.0, None])
+def test_passes_that_leave_rows_out_prove_something_too(groups, gamma, settings):
+    """Near the end every remembered row is violated by a little, and these alone may be too many to take up."""
+    every = pf.correlation_clustering(groups, base=-0.4, gamma=gamma, tol=1e-3)
+    settings.few_rows_at_once(40)
+    few = pf.correlation_clustering(groups, base=-0.4, gamma=gamma, tol=1e-3, ratio=1.0, max_iter=300)
+    assert few.converged
+    assert few.lower_bound <= every.objective * (1 + 1e-9) and every.lower_bound <= few.objective * (1 + 1e-9)
+    cut = [record for record in few.history if record["found"] == 40 and "gap" in record]
+    assert cut and all(record["objective"] >= every.lower_bound for record in cut)
+
+
 @pytest.mark.parametrize("base", [0.5, np.nan, -np.inf, "x"])
 def test_bad_base_is_named(groups, base):
     with pytest.raises(pf.InputError, match="base must be a finite number that is not positive"):
