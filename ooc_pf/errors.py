@@ -4,10 +4,18 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+BRIEF = 3  # a name of more letters, with something behind it, is taken for a longer way to say the same
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Words for the end of a message about a mistyped name: the known one that is most like it, or nothing."""
-    found = difflib.get_close_matches(name.casefold(), by_fold := {each.casefold(): each for each in known}, n=1)
+    """Words for the end of a message about a mistyped name: the known one that is most like it, or nothing.
+
+    >>> nearest("--tolerance", ["--oracle", "--tol"]), nearest("slove", ["solve", "svm"]), nearest("x", ["solve"])
+    (" (did you mean '--tol'?)", " (did you mean 'solve'?)", '')
+    """
+    folded, by_fold = name.casefold(), {each.casefold(): each for each in known}
+    begins = [each for each in by_fold if len(each) > BRIEF and folded.startswith(each)]
+    found = [max(begins, key=len)] if begins else difflib.get_close_matches(folded, by_fold, n=1)
     return f" (did you mean {by_fold[found[0]]!r}?)" if found else ""
 
 

@@ -106,7 +106,7 @@ def _parser() -> Parser:
     sub.add_argument("--watch", action="store_true", help="follow a solve that is running, a line an iteration")
     _add_verify(add)
     sub = add("report", _report, "describe a run: certificate, stages, iterations; as a page with curves, too")
-    text = "write it here instead of to stdout; a name that ends in .html makes a page, any other one Markdown"
+    text = "write it here instead of to stdout; a name that ends in .html makes a page, one in .md Markdown"
     sub.add_argument("-o", "--output", metavar="FILE", help=text)
     _add_export(add)
     _add_transport(add)
@@ -316,7 +316,10 @@ def _verify(args: Args) -> int:
 def _report(args: Args) -> int:
     from .report import report
 
-    is_page = args.output is not None and args.output.lower().endswith((".html", ".htm"))
+    kind = "" if args.output is None else Path(args.output).suffix.lower()
+    if kind not in ("", ".md", ".txt", ".html", ".htm"):
+        raise InputError(f"cannot write a report as {kind[1:]!r}; name a file that ends in .html or .md")
+    is_page = kind in (".html", ".htm")
     text = report(args.workspace, format="html" if is_page else "markdown")
     if args.output is None:
         _say(args, {"report": text}, text.rstrip())

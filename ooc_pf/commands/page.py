@@ -26,6 +26,7 @@ table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular
 caption { text-align: left; color: var(--soft); padding-bottom: .3rem; }
 th, td { text-align: left; padding: .25rem 1.2rem .25rem 0; border-bottom: 1px solid var(--rule); vertical-align: top;
   overflow-wrap: anywhere; }
+th:first-child, th + td { min-width: 6rem; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(22rem, 1fr)); gap: 1.5rem; }
 figure { margin: 0; } svg { width: 100%; height: auto; } figcaption { color: var(--soft); }
 svg text { font-size: 12px; fill: var(--soft); }
@@ -139,7 +140,7 @@ def _clusters(result: Result) -> list[str]:
         return []
     size = cluster_sizes(labels)
     power = np.bincount(np.frexp(size)[1] - 1)
-    bars = {f"{2**k}" if k < 10 else f"2^{k}": float(count) for k, count in enumerate(power)}
+    bars = {_short(k): float(count) for k, count in enumerate(power)}
     largest = ", ".join(f"{each:,}" for each in size[:10])
     return [
         "<h2>Clusters</h2>",
@@ -147,6 +148,15 @@ def _clusters(result: Result) -> list[str]:
         _side_by_side([bar_chart(LAST, "Clusters by size", bars, "nodes in a cluster, at least")]),
         table("Clusters by size", ("nodes", "clusters"), [(_range(k), f"{count:,}") for k, count in enumerate(power)]),
     ]
+
+
+def _short(power: int) -> str:
+    """2**power in few signs, below a bar.
+
+    >>> [_short(0), _short(9), _short(12), _short(20)]
+    ['1', '512', '4k', '1M']
+    """
+    return f"{2 ** (power % 10)}" + "kMG"[power // 10 - 1] if power >= 10 else f"{2**power}"
 
 
 def _range(power: int) -> str:

@@ -125,7 +125,7 @@ class Scratch:
         slot_of_page = np.full(arcs.pages, -1, np.int32)
         slot_of_page[: arcs.held] = np.arange(arcs.held)
         recent = np.zeros(len(arcs.room) >> paths.PAGE_SHIFT, np.uint8)
-        self.pages = paths.Pages(arcs.start, slot_of_page, recent, arcs.room)
+        self.pages = paths.Pages(arcs.start, slot_of_page, recent, arcs.room, arcs.shortest)
         self._first = arcs.held + number * (self._slots or 0)
         self._page_of_slot = np.full(self._slots or 0, -1, np.int64)
 

@@ -147,8 +147,17 @@ def _stream(waves: int, rounds: int) -> Stage:
     return Stage(STREAM, hops=0, waves=waves, rounds=rounds, pays=0.0)
 
 
-NEARNESS = Settings((TRIANGLES, SQUARES, THOROUGH, _stream(8, 10)), keep_paths=3, most_rows=MANY, promise=100.0)
-NEARNESS_ON_DISK = Settings(NEARNESS.stages, keep_paths=3, most_rows=MANY_ON_DISK, promise=100.0)
+NEARNESS = Settings(
+    (TRIANGLES, SQUARES, THOROUGH, Stage(HOT, hops=0, waves=8, rounds=10, pays=0.0)),
+    keep_paths=3,
+    most_rows=MANY,
+    share=0.05,
+    calm=0.35,
+)
+# On disk sources are searched from in their order: each page of arcs is read once a wave, and none here and there.
+NEARNESS_ON_DISK = Settings(
+    (TRIANGLES, SQUARES, THOROUGH, _stream(8, 10)), keep_paths=3, most_rows=MANY_ON_DISK, promise=100.0
+)
 # igraph knows no hops: it only makes complete passes.
 NEARNESS_IGRAPH = Settings((THOROUGH, _stream(8, 10)), keep_paths=1, most_rows=MANY, promise=100.0)
 

@@ -41,14 +41,26 @@ class Given:
         Large options beside it, such as weights; None: those of the run that the workspace holds.
     labels : array or None
         Of the nodes, by number, where they have other names than their numbers: integers or text.
-    begin : function or None
-        ``(state, program, data, options, session)``: changes the state a run begins with.
+    begin : Begin or None
+        Changes the state a run begins with.
     """
 
     source: Any
     extras: dict[str, Any] | None = field(default_factory=dict)
     labels: np.ndarray | None = None
-    begin: Callable[[State[Any, Any, Any], Any, Any, Options, "Session"], None] | None = None
+    begin: "Begin | None" = None
+
+
+class Begin(Protocol):
+    """What a run begins with instead of nothing."""
+
+    def check(self) -> None:
+        """Raise what can be known to be wrong with it; called before an earlier run is discarded."""
+
+    def __call__(
+        self, state: State[Any, Any, Any], program: Any, data: Any, options: Options, session: "Session"
+    ) -> None:
+        """Change the state a run begins with."""
 
 
 class Data(Protocol):

@@ -101,6 +101,8 @@ class OnDisk:
             self.options = self.workspace.manifest["problem"]["options"]
             return self.family.load(self.data, self.options, self.session)
         self.options = self._with_marks()
+        if self.given.begin is not None:
+            self.given.begin.check()
         discard_run(self.workspace)
         self._fresh = True
         return self.family.lay_out(self.data, self.options, self.session)

@@ -149,7 +149,7 @@ def search_both_ends(closing, used, most_hops, most_arcs, pages, visits):
     int
         `DONE`, or the page that is missing.
     """
-    arc_start, slot_of_page, recent, arcs = pages
+    arc_start, slot_of_page, recent, arcs, _ = pages
     near, far, _, limits, paths, hops_of = closing
     seen, queue, state = visits.node, visits.queue, visits.state
     while state[CLOSER] < len(near):

@@ -76,12 +76,15 @@ class Pages(NamedTuple):
     recent : uint8[slots]
         Set where a slot is used.
     arcs : ARC[slots << PAGE_SHIFT]
+    shortest : float64[nodes]
+        Length of the shortest arc of each node: a search goes no further from where that one leads too far.
     """
 
     arc_start: np.ndarray
     slot_of_page: np.ndarray
     recent: np.ndarray
     arcs: np.ndarray
+    shortest: np.ndarray
 
 
 class Best(NamedTuple):
@@ -128,7 +131,7 @@ def _radius(closer_node, need, order, count, floor, dist, state):
 
 
 @inlined
-def _relax(arcs, start, stop, node, radius, max_hops, scale, dist, label, head, touched, state):
+def _relax(arcs, shortest, start, stop, node, radius, max_hops, scale, dist, label, head, touched, state):
     """Relax the resident arcs ``start:stop`` of ``node``, shortest first, until they lead beyond the radius."""
     base, hop = dist[node], label[node, HOPS] + 1
     for arc in range(start, stop):
@@ -138,13 +141,15 @@ def _relax(arcs, start, stop, node, radius, max_hops, scale, dist, label, head, 
             return
         far = arcs[arc].node
         if length < dist[far] or (length == dist[far] and hop < label[far, HOPS]):
-            label_node(far, length, hop, node, arcs[arc].edge, hop < max_hops, scale, dist, label, head, touched, state)
+            waits = hop < max_hops and length + shortest[far] < radius
+            label_node(far, length, hop, node, arcs[arc].edge, waits, scale, dist, label, head, touched, state)
     state[RELAXED] += stop - start
 
 
 @inlined
-def _expand(arc_start, slot_of_page, recent, arcs, radius, max_hops, scale, dist, label, head, touched, state):
+def _expand(pages, radius, max_hops, scale, dist, label, head, touched, state):
     """Relax the arcs of the node under way; returns DONE, or the number of a page that is not resident."""
+    arc_start, slot_of_page, recent, arcs, shortest = pages
     node = state[NODE]
     stop = arc_start[node + 1]
     while state[CURSOR] < stop:
@@ -155,7 +160,7 @@ def _expand(arc_start, slot_of_page, recent, arcs, radius, max_hops, scale, dist
         recent[slot] = 1
         span = min(stop - at, PAGE_MASK + 1 - (at & PAGE_MASK))
         begin = (slot << PAGE_SHIFT) | (at & PAGE_MASK)
-        _relax(arcs, begin, begin + span, node, radius, max_hops, scale, dist, label, head, touched, state)
+        _relax(arcs, shortest, begin, begin + span, node, radius, max_hops, scale, dist, label, head, touched, state)
         state[CURSOR] += span
     state[NODE] = -1
     return DONE
@@ -178,7 +183,6 @@ def _begin(closers, order, labels):
 def _search(closers, count, max_hops, pages, labels, order, stop):
     """Label the nodes the closing edges need; returns DONE, STOPPED, or the number of a page that is not resident."""
     dist, label, head, touched, state = labels
-    arc_start, slot_of_page, recent, arcs = pages
     closer_node, need = closers.node, closers.need
     widest = need[order[0]] if count else 0.0
     scale = BUCKETS / widest if widest > 0.0 else 0.0
@@ -195,10 +199,8 @@ def _search(closers, count, max_hops, pages, labels, order, stop):
                 if state[BUCKET] >= radius * scale:
                     break
                 continue
-            state[NODE], state[CURSOR] = node, arc_start[node]
-        missing = _expand(
-            arc_start, slot_of_page, recent, arcs, radius, max_hops, scale, dist, label, head, touched, state
-        )
+            state[NODE], state[CURSOR] = node, pages.arc_start[node]
+        missing = _expand(pages, radius, max_hops, scale, dist, label, head, touched, state)
         if missing >= 0:
             return missing
     return DONE
@@ -266,7 +268,7 @@ def _emit(closing, limit, slack, label, best, rows, state):
 def _close(closers, count, slack, pages, labels, order, best, rows):
     """Write the rows of every closing edge; returns DONE, FULL, or the number of a page that is not resident."""
     dist, label, state = labels.dist, labels.label, labels.state
-    arc_start, slot_of_page, recent, arcs = pages
+    arc_start, slot_of_page, recent, arcs, _ = pages
     node, edge, limit, reach = closers.node, closers.edge, closers.limit, closers.reach
     while state[TARGET] < count:
         closer = order[state[TARGET]]

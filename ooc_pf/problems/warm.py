@@ -1,14 +1,14 @@
 """A run that begins with what another one left: ``warm_start=`` of metric nearness and of clustering."""
 
-import functools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..cycles.family import CycleData, CycleFamily
 from ..cycles.plan import CycleState
+from ..cycles.settings import DISJOINT
 from ..cycles.warm import FARTHEST, OtherRun, take_over
 from ..engine.family import Family, Options, Session, check_family, holds_run_of
 from ..errors import InputError, WorkspaceError
@@ -22,10 +22,24 @@ from ..triangles.store import TriangleStore
 from ..triangles.sweeps import iterate_of
 from ..triangles.tiles import Tiles
 
-Begin = Callable[[Any, Any, Any, Options, Session], None]
+
+@dataclass(frozen=True)
+class WarmStart:
+    """How a run of ``family`` begins with the workspace ``other``, as `engine.family.Given` has it."""
+
+    other: Any
+    family: CycleFamily | TableFamily
+
+    def check(self) -> None:
+        """Refuse what such a run cannot begin with, while nothing is lost yet."""
+        read_steadily(self.other, lambda place: _check(place, self.family))
+
+    def __call__(self, state: Any, program: Any, data: Any, options: Options, session: Session) -> None:
+        begin: Callable[..., None] = _begin_cycles if isinstance(self.family, CycleFamily) else _begin_table
+        begin(self.other, self.family, state, program, data, options, session)
 
 
-def warm_start_from(other: Any, family: CycleFamily | TableFamily, *places: Any) -> Begin | None:
+def warm_start_from(other: Any, family: CycleFamily | TableFamily, *places: Any) -> WarmStart | None:
     """How a run of this family begins if ``other`` names a workspace; None if it begins from nothing.
 
     ``places`` are what the run is about and where it is kept: no run is its own past.
@@ -36,8 +50,7 @@ def warm_start_from(other: Any, family: CycleFamily | TableFamily, *places: Any)
         raise InputError(f"warm_start must be the path of a workspace, found {type(other).__name__}")
     if local_copy(other).resolve() in [local_copy(place).resolve() for place in places if is_path(place)]:
         raise InputError(f"warm_start={str(other)!r} is the workspace itself; `ooc-pf resume` goes on with its run")
-    begin = _begin_cycles if isinstance(family, CycleFamily) else _begin_table
-    return functools.partial(begin, other, family)
+    return WarmStart(other, family)
 
 
 def _begin_cycles(
@@ -58,8 +71,10 @@ def _begin_cycles(
 
     run = read_steadily(other, read)
     take_over(state, data.edges, _labels(data, data.edges.nodes, session), run)
-    # What changed shows in short cycles; of these the longest kind includes the others.
-    state.plan = replace(state.plan, stage=next(name for name, hops, *_ in options["settings"]["stages"] if hops != 1))
+    # What changed shows in short cycles, of which the longest kind includes the others, and in trees. Disjoint cycles
+    # are for a run that has no rows yet.
+    stages = [(name, hops) for name, hops, *_ in options["settings"]["stages"]]
+    state.plan = replace(state.plan, stage=next(name for name, hops in stages if hops != 1 and name != DISJOINT))
     session.monitor.note(f"begins with {len(state.rows)} of the {len(run.rows)} rows of {other}")
 
 

@@ -63,6 +63,7 @@ def test_a_limit_of_no_time_stops_at_once(small):
         (["sovle", "x.pf"], "did you mean 'solve'"),
         (["solve", "x.pf", "--problem", "clusterin"], "did you mean 'clustering'"),
         (["solve", "x.pf", "--gama", "1"], "did you mean '--gamma'"),
+        (["solve", "x.pf", "--tolerance", "1"], "did you mean '--tol'"),
         (["convert", "a", "b", "--kind", "singed"], "did you mean 'signed'"),
         (["export", "a", "b", "--formt", "csv"], "did you mean '--format'"),
     ],

@@ -72,6 +72,12 @@ def test_the_page_tells_the_run(clustered, capsys):
         assert heading in page.told["h2"]
 
 
+def test_a_report_is_not_written_as_what_it_is_not(clustered, capsys):
+    target = clustered.with_suffix(".pdf")
+    assert main(["report", str(clustered), "-o", str(target)]) == 1
+    assert "name a file that ends in .html or .md" in capsys.readouterr().err and not target.exists()
+
+
 def test_the_page_can_be_read_without_seeing_it(clustered):
     page = pf.report(clustered, format="html")
     read = Reader(page)

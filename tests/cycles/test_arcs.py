@@ -15,7 +15,7 @@ seeds = st.integers(0, 2**32 - 1)
 class Pages:
     """Five pages of arcs, each with its number as the node of its arcs."""
 
-    pages, held, start = 5, 0, np.zeros(6, np.int64)
+    pages, held, start, shortest = 5, 0, np.zeros(6, np.int64), np.zeros(5)
     room = np.empty(3 << paths.PAGE_SHIFT, paths.ARC)
 
     def load(self, page, slot):

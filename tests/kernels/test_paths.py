@@ -123,3 +123,18 @@ def test_paged_search_does_the_same_work(rng, tmp_path):
     assert np.array_equal(whole[1], paged[1])
     seen = slice(0, graph.closer_start[part.stop])
     assert np.array_equal(whole[2][seen], paged[2][seen])
+
+
+def test_arcs_of_a_node_are_not_read_where_the_shortest_leads_too_far(tmp_path):
+    """Node 3 is nearer than the search has to go, but what is behind it is not; its arcs fill pages of their own."""
+    leaves = 5 + np.arange(2 << paths.PAGE_SHIFT)
+    ends = (
+        [(0, 1), (1, 2), (0, 2), (0, 3), (1, 4)],
+        *(np.column_stack((np.full_like(leaves, k), leaves)) for k in (3, 4)),
+    )
+    u, v = np.concatenate(ends).T
+    x = np.concatenate(([0.2, 0.3, 0.9, 0.45], np.full(len(u) - 4, 10.0)))
+    graph = build_graph(u, v, len(leaves) + 5, closing=np.arange(len(u)) == 2)
+    _, gaps, reach, loads = search(graph, x, np.array([0.9]), pool=Pool(1 << 20, tmp_path), slots=1)
+    assert reach == pytest.approx([0.5]) and gaps == pytest.approx([0.4])
+    assert loads == 1

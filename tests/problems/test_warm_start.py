@@ -193,6 +193,22 @@ def test_what_cannot_be_taken_over_is_refused(rng, tmp_path, solved):
         pf.correlation_clustering(graph, warm_start=tmp_path / "nowhere.pf")
 
 
+def test_a_refused_one_costs_nothing_when_a_run_is_begun_again(rng, tmp_path, solved):
+    graph = random_signed(rng, 12, 30)
+    first = pf.correlation_clustering(graph, workspace=tmp_path / "votes.pf")
+    with pytest.raises(pf.InputError, match="holds a run of nearness"):
+        pf.correlation_clustering(graph, workspace=tmp_path / "votes.pf", warm_start=solved, restart=True)
+    assert pf.open(tmp_path / "votes.pf").objective == first.objective
+
+
+def test_clustering_begins_with_trees(rng, tmp_path):
+    """Cycles without common edges are for a run that has no rows yet."""
+    u, v, weight = random_signed(rng, 30, 120)
+    pf.correlation_clustering((u, v, weight), tol=1e-6, workspace=tmp_path / "old.pf")
+    warm = pf.correlation_clustering((u, v, weight * 1.1), tol=1e-6, warm_start=tmp_path / "old.pf", max_iter=1)
+    assert [record["stage"] for record in warm.history] == ["trees"]
+
+
 def test_labels_match_by_what_they_say():
     assert matched(np.array([5, 7, 9]), np.array([9, 5])).tolist() == [1, -1, 0]
     assert matched(np.array([5, 7]), np.array(["7", "x"], object)).tolist() == [-1, 0]

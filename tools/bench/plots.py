@@ -10,7 +10,7 @@ import matplotlib
 matplotlib.use("svg")
 matplotlib.rcParams["svg.hashsalt"] = "ooc_pf"
 
-from matplotlib import pyplot  # noqa: E402  (the backend comes first)
+from matplotlib import pyplot, ticker  # noqa: E402  (the backend comes first)
 
 
 class Panel(NamedTuple):
@@ -35,6 +35,11 @@ def draw(path: Path, title: str, panels: Sequence[Panel]) -> None:
         axis.set(xlabel=panel.x, ylabel=panel.y)
         axis.set_xscale("log" if panel.log_x else "linear")
         axis.set_yscale("log" if panel.log_y else "linear")
+        for scale, along in ((panel.log_x, axis.xaxis), (panel.log_y, axis.yaxis)):
+            if scale:  # plain numbers, at one, two and five times the powers of ten
+                along.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+                along.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
+                along.set_minor_formatter(ticker.NullFormatter())
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
     figure.suptitle(title)

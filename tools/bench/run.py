@@ -65,6 +65,7 @@ FULL = {
     "paper nearness": "paper.py nearness --instances 5 --output OUTPUT",
     "paper clustering": "paper.py clustering --data DATA --output OUTPUT",
     "warm": f"warm.py {WIKI}",
+    "warm nearness": f"warm.py {WIKI} --problem nearness --tol 1e-6",
     "passes": f"passes.py {WIKI} --memory 200MB",
     "dense": "dense.py --sizes 100,200,300,500,1000 --limit 45 --general 100",
     "dense on disk": "dense.py --large 5000 --kinds I --memory 1GB --tol 1e-6",

@@ -180,7 +180,7 @@ def main() -> None:
     if args.output:
         args.output.mkdir(parents=True, exist_ok=True)
         save(args.output / f"scaling-{args.kind}.json", rows=rows)
-        draw(args.output / f"scaling-{args.kind}.svg", f"against {args.kind}", panels)
+        draw(args.output / f"scaling-{args.kind}.svg", f"Time and memory against {args.kind}", panels)
 
 
 if __name__ == "__main__":
