@@ -1,6 +1,6 @@
 """A campaign of faults against small workspaces: kills at random moments, and failures of each write in turn.
 
-python tools/faults.py [--kills 300] [--every 1] [--seed 0]
+python tools/faults.py [--kills 300] [--every 1] [--cases nearness,table] [--seed 0]
 
 After every fault the files must be absent, or complete and valid; what is resumed must end with the bits of a run that
 was left alone. Prints what was done and exits with 1 at the first thing that is not so.
@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -19,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import small
+from small import Case
 
 import ooc_pf as pf
+from ooc_pf.engine import place
 from ooc_pf.storage import arrays, files, vectors, workspace
 
 
@@ -86,10 +90,10 @@ def kill_campaign(folder: Path, kills: int, seed: int) -> dict[str, int]:
     context.set_forkserver_preload(PRELOADED)
     expected = _undisturbed(folder / "undisturbed", seed)
     while done < kills:
-        place = folder / f"chain{through}"
-        edges, run = place / "edges.txt", place / "run.pf"
-        if not place.exists():
-            place.mkdir()
+        home = folder / f"chain{through}"
+        edges, run = home / "edges.txt", home / "run.pf"
+        if not home.exists():
+            home.mkdir()
             write_edges(edges, seed)
         process = context.Process(target=run_all, args=(edges, run))
         process.start()
@@ -107,11 +111,11 @@ def kill_campaign(folder: Path, kills: int, seed: int) -> dict[str, int]:
     return {"kills": done, "chains_completed": through}
 
 
-def _undisturbed(place: Path, seed: int) -> tuple[Any, ...]:
-    place.mkdir()
-    write_edges(place / "edges.txt", seed)
-    run_all(place / "edges.txt", place / "run.pf")
-    return bits(place / "run.pf")
+def _undisturbed(home: Path, seed: int) -> tuple[Any, ...]:
+    home.mkdir()
+    write_edges(home / "edges.txt", seed)
+    run_all(home / "edges.txt", home / "run.pf")
+    return bits(home / "run.pf")
 
 
 def _require(holds: bool, problem: str) -> None:
@@ -159,40 +163,63 @@ def failing(number: int | None) -> Iterator[Callable[[], int]]:
             setattr(owner, name, function)
 
 
-def write_campaign(folder: Path, every: int, seed: int) -> dict[str, int]:
-    """Let every so manieth write of the whole chain fail once, each in a chain of its own."""
-    with failing(None) as counted:
-        expected = _undisturbed(folder / "undisturbed", seed)
-        writes = counted()
-    for number in range(0, writes, every):
-        place = folder / f"write{number}"
-        place.mkdir()
-        edges, run = place / "edges.txt", place / "run.pf"
-        write_edges(edges, seed)
-        try:
-            with failing(number):
-                run_all(edges, run)
-        except OSError:
-            check_remains(run)
-        run_all(edges, run)
-        _require(bits(run) == expected, f"after write {number} failed the answer has other bits")
+def write_campaign(folder: Path, every: int, case: Case) -> dict[str, int]:
+    """Let every so manieth write of the chain of a case fail once, each in a chain of its own.
+
+    Every iteration is committed, so that the number of writes does not depend on the clock.
+    """
+    if case.past is not None:
+        case.past()  # what it begins with is there before
+    worth, place.WORTH = place.WORTH, 0.0
+    try:
+        with failing(None) as counted:
+            expected = _through(case, _new(folder / "undisturbed"))
+            writes = counted()
+        for number in range(0, writes, every):
+            home = _new(folder / f"write{number}")
+            try:
+                with failing(number):
+                    _through(case, home)
+            except OSError:
+                check_remains(home / "run.pf")
+            else:
+                raise AssertionError(f"{case.name}: nobody heard that write {number} failed")
+            _require(_through(case, home) == expected, f"{case.name}: other bits after write {number} failed")
+            shutil.rmtree(home)
+    finally:
+        place.WORTH = worth
     return {"writes": writes, "failed": len(range(0, writes, every))}
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _through(case: Case, folder: Path) -> tuple[Any, ...]:
+    """Go through the chain of a case, from whatever there is; the bits of its answer."""
+    result = case.run(folder)
+    case.export(folder)
+    return small.bits(result)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--cases", default=",".join(small.CASES), help="whose writes fail (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        facts: dict[str, int] = {}
-        for name, campaign, much in (("kill", kill_campaign, args.kills), ("write", write_campaign, args.every)):
-            place = Path(folder) / name
-            place.mkdir()
-            facts |= campaign(place, much, args.seed)
-    print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in facts.items()))
+        if args.kills:
+            _tell("chain", kill_campaign(_new(Path(folder) / "kills"), args.kills, args.seed))
+        for name in args.cases.split(","):
+            _tell(name, write_campaign(_new(Path(folder) / name), args.every, small.CASES[name]))
     return 0
+
+
+def _tell(name: str, facts: dict[str, int]) -> None:
+    print(f"{name}: " + ", ".join(f"{what.replace('_', ' ')} {count}" for what, count in facts.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Faults of every kind: after each the workspace is valid, and what resumes ends with the same bits."""
 
-import importlib.util
 import os
 import subprocess
 import time
@@ -20,18 +19,26 @@ pytestmark = pytest.mark.faults
 SCRIPT = Path(__file__).parents[2] / "tools" / "faults.py"
 
 
-@pytest.fixture(scope="module")
-def faults():
-    spec = importlib.util.spec_from_file_location("faults", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def faults(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    import faults
+
+    return faults
 
 
-@pytest.mark.parametrize("every", [1000, pytest.param(1, marks=pytest.mark.slow)])
-def test_every_write_may_fail(faults, tmp_path, every):
-    facts = faults.write_campaign(tmp_path, every, 0)
-    assert facts["writes"] > 200
+WRITES = (
+    "nearness", "external", "complete", "clustering-external", "table", "rows", "sets", "svm-npy", "itml", "transport",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "every"), [("table", 41), *(pytest.param(n, 1, marks=pytest.mark.slow) for n in WRITES)]
+)
+def test_every_write_may_fail(faults, tmp_path, name, every):
+    """Of runs of few iterations; those that take many, with the same kinds of writes, are left to the script."""
+    facts = faults.write_campaign(tmp_path, every, faults.small.CASES[name])
+    assert facts["writes"] > 100
 
 
 @pytest.mark.slow
