@@ -3,6 +3,7 @@
 import copy
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,6 +33,12 @@ CASES = {
     "rows": lambda path, **k: pf.project_and_forget(pf.objectives.quadratic(CENTER), (A, B), workspace=path, **k),
     "sets": lambda path, **k: pf.project_onto_sets(pf.objectives.quadratic([3.0, 1.0]), BALLS, workspace=path, **k),
 }
+# Of `tools/small.py`, where a problem of every family is.
+OF_CAMPAIGNS = (
+    "clustering-external", "linear-external", "complete-linear", "warm", "svm", "svm-npy", "svm-parquet", "itml",
+    "itml-projections", "transport", "transport-exact",
+)  # fmt: skip
+TOOLS = Path(__file__).parents[1] / "tools"
 # What no claim rests on: the names of nodes, and what the search expects of its sources.
 HARMLESS = {"edges.zarr/labels", "heat"}
 
@@ -39,9 +46,18 @@ HARMLESS = {"edges.zarr/labels", "heat"}
 def claims(path):
     """All that a reader is told, as one text."""
     result = pf.open(path)
-    told = [result.summary(), np.asarray(result.x).tolist(), result.n_iter, result.status]
-    told += [np.asarray(result.labels).tolist()] if "labels" in dir(result) else []
-    return json.dumps(told)
+    duals = result.duals
+    held = duals if isinstance(duals, dict) else {"rows": duals.rows.edges, "values": duals.values}
+    return json.dumps(plain([result.summary(), result.x, result.n_iter, result.status, result.made, held]))
+
+
+def plain(value):
+    """Nested values as JSON has them; sparse arrays are filled up."""
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return value.toarray().tolist() if hasattr(value, "toarray") else np.asarray(value).tolist()
 
 
 def leaves(value, at=()):
@@ -82,9 +98,15 @@ def named_or_harmless(path, before):
     return claims(path) == before
 
 
-@pytest.fixture(params=CASES)
-def solved(request, tmp_path):
-    CASES[request.param](tmp_path / "run.pf")
+@pytest.fixture(params=[*CASES, *OF_CAMPAIGNS])
+def solved(request, tmp_path, monkeypatch):
+    if request.param in CASES:
+        CASES[request.param](tmp_path / "run.pf")
+    else:
+        monkeypatch.syspath_prepend(TOOLS)
+        import small
+
+        small.CASES[request.param].run(tmp_path)
     pf.verify(tmp_path / "run.pf")
     return tmp_path / "run.pf"
 
