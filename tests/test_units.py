@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import ooc_pf as pf
 from ooc_pf.kernels import bregman
-from tests.gallery import random_graph
+from tests.gallery import labelled_rows, random_graph
 
 rng = np.random.default_rng(5)
 U, V = random_graph(rng, 40, 160)
@@ -19,6 +19,8 @@ A, CENTER = rng.standard_normal((60, 8)), 3.0 * rng.standard_normal(8)
 B = A @ rng.standard_normal(8) + 0.1
 SQUARE = rng.standard_normal((6, 6))
 SQUARE += SQUARE.T
+
+X, Y = labelled_rows(rng, 300, 3, 3)
 
 
 def sets(unit):
@@ -138,6 +140,49 @@ def test_a_function_of_the_users_is_checked_in_its_own_unit(unit, size):
     assert np.allclose(one.x * unit, other.x, rtol=1e-4, atol=1e-4 * unit)
     with pytest.raises(pf.InputError, match="not inverse"):
         cubic(unit, size, 1.001)
+
+
+def margins(unit, intercept):
+    """The first plane in any unit of the features."""
+    model = pf.LinearSVM(C=2.0 / unit**2, fit_intercept=intercept, tol=1e-8).fit(X * unit, Y)
+    return model.coef_ * unit, model.intercept_, model.n_iter_, model.status_
+
+
+def metric(unit, method):
+    """The distances of some pairs in any unit of the points."""
+    tol = 1e-12 if method == "newton" else 1e-5
+    model = pf.ITML_Supervised(50.0, prior=np.eye(3) / unit**2, method=method, tol=tol).fit(X[:40] * unit, Y[:40])
+    return model.get_mahalanobis_matrix() * unit**2, model.bounds_, model.n_iter_, model.status_
+
+
+LEARNERS = [(margins, False), (margins, True), (metric, "newton"), (metric, "project_and_forget")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("learn", "how"), LEARNERS)
+def test_what_is_learnt_does_not_depend_on_the_unit_of_the_features(learn, how):
+    one = learn(1.0, how)
+    assert one[-1] == "converged"
+    for unit in (2.0**-30, 2.0**30):
+        assert all(np.array_equal(a, b) for a, b in zip(one, learn(unit, how), strict=True))
+    for unit in (1e-9, 1e9):
+        other = learn(unit, how)
+        assert np.abs(one[0] - other[0]).max() <= 1e-5 * np.abs(one[0]).max() and other[-1] == "converged"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("gamma", [None, 1.0, "distances"])
+def test_powers_of_two_change_no_bit_of_what_is_laid_out_for_disk(tmp_path, gamma):
+    found = []
+    for unit in (1.0, 2.0**-30, 2.0**30):
+        how = {"external": True, "workspace": tmp_path / f"{unit}.pf"}
+        if gamma == "distances":
+            result = pf.metric_nearness((U, V, D), weights=W * unit, **how)
+        else:
+            result = pf.correlation_clustering((U, V, SIGNED * unit), gamma=gamma, tol=1e-2, **how)
+        assert result.converged
+        found.append((np.asarray(result.x).tobytes(), result.n_iter, result.gap, result.lower_bound / unit))
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_small_row_counts_as_much_as_a_large_one():

@@ -53,8 +53,11 @@ def check(name, number, tmp_path, whole):
 NAMES = ("nearness", "clustering", "table", "rows", "sets")
 
 
+OTHERS = ("complete", "linear", "external", "svm", "itml", "itml-projections", "transport", "transport-exact")
+
+
 @pytest.mark.faults
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
 def test_some_allocations_fail(name, tmp_path):
     whole = CASES[name](workspace=tmp_path / "whole.pf", workers=1)
     reached = [check(name, number, tmp_path, whole) for number in (1, 3, 11, 29, 67, 141, 300)]
