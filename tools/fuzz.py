@@ -193,7 +193,9 @@ class Campaign:
             shutil.copytree(self._folder / f"{name}-{dice.choice(STOPS)}", place)
             what = mutate_workspace(place / "run.pf", dice)
         if self._keep is not None:
-            shutil.copytree(place, self._keep / f"{number}", symlinks=True, dirs_exist_ok=True, ignore=pipes)
+            kept = self._keep / f"{self._seed}-{number}"
+            shutil.rmtree(kept, ignore_errors=True)  # of an earlier campaign
+            shutil.copytree(place, kept, symlinks=True, ignore=pipes)
         steps = self._worker.ask(kind, name, place)
         became, why = judge(steps, expected)
         self.counts[what, became] += 1
