@@ -122,7 +122,7 @@ class TableFamily:
 
     def read(self, given: Given) -> TableData:
         assert given.extras is not None
-        return TableData(given.source, len(given.source), given.extras, given.labels)
+        return TableData(given.source, given.source.shape[0], given.extras, given.labels)  # zarr arrays have no length
 
     def create(self, path: Any, data: TableData) -> None:
         tiling = Tiling(data.nodes, numbers.choose_side(data.nodes))

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import zarr
 
 import ooc_pf as pf
+from tests.properties import assert_same_bits
 
 
 def changed(matrix, at, value):
@@ -57,3 +59,16 @@ def test_another_table_under_the_same_name_is_refused(table, tmp_path):
     pf.metric_nearness(table, workspace=tmp_path / "run.pf")
     with pytest.raises(pf.WorkspaceError, match="another graph"):
         pf.metric_nearness(2 * table, workspace=tmp_path / "run.pf")
+
+
+@pytest.mark.long
+def test_a_zarr_array_is_a_table_like_any_other(table, tmp_path):
+    def stored(name, matrix):
+        return zarr.create_array(tmp_path / name, data=matrix, chunks=(7, 7))
+
+    distances, weights = stored("d.zarr", table), stored("w.zarr", 1.0 + table)
+    result = pf.metric_nearness(distances, weights=weights, workspace=tmp_path / "run.pf")
+    assert_same_bits(pf.metric_nearness(table, weights=1.0 + table), result)
+    distances[0, 1] = distances[1, 0] = 7.0
+    with pytest.raises(pf.WorkspaceError, match="another graph"):
+        pf.metric_nearness(distances, weights=weights, workspace=tmp_path / "run.pf")
