@@ -318,7 +318,7 @@ CHANGES = [
     ("problem.options.settings.stages", [["hot", 0, 0, 1, 0.0], ["hot", 0, 0, 1, 0.0]]), ("closing.objective", ...),
     ("problem.options.settings.stages", [["a", "b", "c", "d", "e"]]), ("problem.options.settings.keep_paths", 0),
     ("problem.options.settings.keep_paths", 10**9), ("problem.options.settings.most_rows", -1),
-    ("problem.options.settings.most_rows", ...), ("problem.options.settings.promise", ...),
+    ("problem.options.settings.most_rows", ...), ("problem.options.settings.stages", ...),
     ("problem.options.settings.unknown", 1), ("problem.options.settings.engine", "dense"),
     ("problem.options.settings.engine", []), ("plan", {}), ("plan.stage", "nowhere"), ("plan.stage", "hot"),
     ("plan.stage", None), ("plan.wave", -1), ("plan.wave", "x"), ("plan.unknown", 1),
