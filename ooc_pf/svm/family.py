@@ -4,6 +4,7 @@ The rows are the caller's. A workspace holds everything else, so a run goes on w
 rows, labels and weights. One that was made from files knows where its rows are, see `files`.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,9 @@ class SvmFamily(HandedFamily):
 
     def check_held(self, workspace: Workspace) -> None:
         kinds = {"tol": float, "seed": int, "C": float, "fit_intercept": bool}
-        check_fields(workspace.manifest["problem"]["options"], kinds, workspace.record, "problem.options.")
+        options = workspace.manifest["problem"]["options"]
+        check_fields(options, kinds, workspace.record, "problem.options.")
+        require(0.0 < options["C"] < math.inf, workspace.record, "problem.options.C is no positive number")
 
     def needs(self, given: Given, size: Size, options: Options) -> tuple[int, int]:
         program = given.source.program

@@ -3,6 +3,7 @@
 A workspace holds masses and costs, too, see `data`, unless they are a function of the caller.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,8 @@ class TransportFamily(HandedFamily):
         options = workspace.manifest["problem"]["options"]
         check_fields(options, {"tol": float, "marginals": str, "weight": float}, workspace.record, "problem.options.")
         require(options["marginals"] in (SOFT, EXACT), workspace.record, "problem.options.marginals is neither of two")
+        positive = 0.0 < options["weight"] < math.inf
+        require(positive, workspace.record, "problem.options.weight is no positive number")
 
     def needs(self, given: Given, size: Size, options: Options) -> tuple[int, int]:
         n, m = given.source.task.costs.shape

@@ -368,6 +368,8 @@ def test_a_manifest_that_does_not_fit_is_one_of_our_errors(made, mutate, tmp_pat
         ("table", "problem.options.settings.engine", "other"), ("table", "graph.nodes", 60_000),
         ("table", "plan.slack", -1),
         ("table", "plan.slow", 1), ("table", "plan.stage", "stream"), ("table", "problem.options.lower", 3),
+        ("transport", "problem.options.weight", 0.0), ("transport-exact", "problem.options.weight", -1.0),
+        ("svm", "problem.options.C", 0.0), ("svm", "problem.options.C", -1.0),
         ("rows", "plan.task", -1), ("rows", "plan.least", "x"), ("rows", "plan.stage", ""), ("rows", "plan.verdict", 3),
         ("rows", "closing.feasible", ...), ("sets", "closing.feasible", ...), ("rows", "closing.lower_bound", ...),
         ("sets", "plan.since", 0.5), ("sets", "problem.options.seed", ...), ("external", "plan.cold", None),
