@@ -2,9 +2,9 @@
 
 python tools/bench/clustering.py EDGES [--duplicates sign] [--tol 1e-2] [--gamma 1] [--columns A,B,VALUE]
 
-EDGES has signs; with --wang it has none and stands for a complete graph with the weights of `wang_weights`, with
---complete for one in which the edges attract and all other pairs repel, all with weight one. A small graph is solved
-first, so that compiling is not counted.
+EDGES is a file, or "collaboration:NODES" or "ring:NODES" for a generated graph. It has signs; with --wang it has none
+and stands for a complete graph with the weights of `wang_weights`, with --complete for one in which the edges attract
+and all other pairs repel, all with weight one. A small graph is solved first, so that compiling is not counted.
 """
 
 import argparse
@@ -14,14 +14,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Stopwatch, peak_from_here, peak_mb, read_pairs, seconds_by_phase, show, signed_network, total
+from common import (
+    Stopwatch,
+    collaboration,
+    peak_from_here,
+    peak_mb,
+    read_pairs,
+    ring_of_neighbours,
+    seconds_by_phase,
+    show,
+    signed_network,
+    total,
+)
 
 import ooc_pf as pf
+
+GENERATED = {"collaboration": collaboration, "ring": ring_of_neighbours}
 
 
 def complete_graph(path: str | Path, wang: bool) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], float]:
     """The attractive pairs of a complete graph, and the weight of all others."""
-    u, v, nodes = read_pairs(path)
+    kind, _, size = str(path).partition(":")
+    u, v, nodes = GENERATED[kind](int(size)) if kind in GENERATED else read_pairs(path)
     if not wang:
         return (u, v, np.ones(len(u))), -1.0
     (u, v), weight, base = pf.wang_weights(u, v, nodes)

@@ -106,6 +106,33 @@ def signed_network(draws: int, nodes: int, *, camps: int = 3, wrong: float = 0.1
     return u, v, sign
 
 
+def collaboration(nodes: int, seed: int = SEED) -> tuple[np.ndarray, np.ndarray, int]:
+    """Pairs of authors who wrote a paper together: teams of two to eight, of new authors and of neighbours of one.
+
+    Like networks of collaboration it has cliques that overlap.
+    """
+    rng, count, pairs = np.random.default_rng(seed), 2, []
+    while count < nodes:
+        size, lead, new = min(1 + int(rng.geometric(0.5)), 8), int(rng.integers(count)), int(rng.integers(0, 3))
+        old = np.clip(lead + rng.integers(-20, 21, max(0, size - new - 1)), 0, count - 1)
+        team = np.unique(np.concatenate((old, [lead], np.arange(count, count + new))))
+        count = max(count, int(team[-1]) + 1)
+        pairs += [(a, b) for k, a in enumerate(team) for b in team[k + 1 :]]
+    u, v = np.unique(np.array(pairs), axis=0).T
+    return u, v, count
+
+
+def ring_of_neighbours(nodes: int, seed: int = SEED) -> tuple[np.ndarray, np.ndarray, int]:
+    """A ring in which a node has about 2.7 neighbours, most of them near: like a power grid (Watts and Strogatz)."""
+    rng, u = np.random.default_rng(seed), np.arange(nodes)
+    away = np.minimum(rng.geometric(0.3, nodes), nodes // 2)
+    away[rng.random(nodes) < 0.02] = nodes // 3
+    more = rng.random(nodes) < 0.35
+    a, b = np.concatenate((u, u[more])), np.concatenate(((u + 1) % nodes, (u + 1 + away)[more] % nodes))
+    pairs = np.unique(np.sort(np.column_stack((a, b))[a != b], axis=1), axis=0)
+    return pairs[:, 0], pairs[:, 1], nodes
+
+
 def write_network(path: Path, draws: int, nodes: int) -> None:
     """Write a `signed_network` as text."""
     np.savetxt(path, np.column_stack(signed_network(draws, nodes)), fmt="%d")
