@@ -259,3 +259,16 @@ def test_external_and_client_are_for_lists_of_edges(table, tmp_path):
             use(path, client="tcp://nowhere:1")
     with pytest.raises(pf.WorkspaceError, match="external: None then, True now"):
         pf.metric_nearness(path, tol=1e-6, external=True)
+
+
+def test_distances_of_very_different_sizes_are_solved_as_edges_are(rng):
+    """Two tight groups of points whose dissimilarities reach from 0 to far beyond what any detour allows."""
+    x = np.repeat([0.0, 1.0], 15)[:, None] + 0.1 * rng.normal(size=(30, 2))
+    apart, size = np.abs(x[:, None] - x).sum(axis=2), np.abs(x[:, None] + x).sum(axis=2)
+    table = np.divide(apart, size, out=np.zeros_like(apart), where=size > 0)
+    pairs = np.triu_indices(30, 1)
+    result = pf.metric_nearness(table, max_iter=300)
+    assert result.converged
+    assert result.objective == pytest.approx(pf.metric_nearness((*pairs, table[pairs])).objective, rel=1e-5)
+    bounds = [record["lower_bound"] for record in result.history]
+    assert result.lower_bound >= max(bounds) * (1 - 1e-9)
