@@ -291,3 +291,9 @@ def test_regions_of_a_picture_are_clustered(rng):
     labels = pf.correlation_clustering(regions, weight="alike").labels
     assert set(labels) == set(regions) and len(set(labels.values())) == 2
     assert len({labels[a] for a in range(4)}) == 1
+
+
+def test_a_table_that_is_not_there_yet_is_to_be_collected():
+    table = pl.DataFrame({"source": [0, 1], "target": [1, 2], "weight": [1.0, -1.0]})
+    with pytest.raises(pf.InputError, match=r"LazyFrame .* collect\(\) it first"):
+        pf.correlation_clustering(table.lazy())
