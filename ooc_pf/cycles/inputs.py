@@ -130,9 +130,9 @@ def _from_square(graph: Any, loops: bool) -> Edges:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         lazy = "collect() it first, or " if hasattr(graph, "collect") else ""
         raise InputError(
-            f"cannot read a graph from {type(graph).__name__} of shape {np.shape(matrix)}; {lazy}give a workspace path, "
-            "a tuple (u, v, value) of arrays, a square array, a scipy.sparse matrix, a table of edges, or a graph of "
-            "networkx or igraph"
+            f"cannot read a graph from {type(graph).__name__} of shape {np.shape(matrix)}; {lazy}give a workspace "
+            "path, a tuple (u, v, value) of arrays, a square array, a scipy.sparse matrix, a table of edges, or a "
+            "graph of networkx or igraph"
         )
     wrong = np.argwhere(~np.isfinite(matrix))
     if len(wrong):
