@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -143,12 +144,14 @@ WRITES: list[tuple[Any, str]] = [
 def failing(number: int | None) -> Iterator[Callable[[], int]]:
     """Let write ``number`` fail as on a full disk; gives the count of writes so far."""
     count, real = 0, [(owner, name, getattr(owner, name)) for owner, name in WRITES]
+    alone = threading.Lock()  # workers write side by side, and none may be passed over
 
     def wrapped(function: Callable) -> Callable:
         def call(*args: Any, **more: Any) -> Any:
             nonlocal count
-            count += 1
-            if count - 1 == number:
+            with alone:
+                mine, count = count, count + 1
+            if mine == number:
                 raise OSError(28, "No space left on device")
             return function(*args, **more)
 
