@@ -175,8 +175,9 @@ def write_campaign(folder: Path, every: int, case: Case) -> dict[str, int]:
         case.past()  # what it begins with is there before
     worth, place.WORTH = place.WORTH, 0.0
     try:
+        expected = _through(case, _new(folder / "undisturbed"))  # what is compiled on the way is written, too
         with failing(None) as counted:
-            expected = _through(case, _new(folder / "undisturbed"))
+            _require(_through(case, _new(folder / "counted")) == expected, f"{case.name}: other bits the second time")
             writes = counted()
         for number in range(0, writes, every):
             home = _new(folder / f"write{number}")
