@@ -188,7 +188,7 @@ class CycleSchedule:
             iterate.heat = heated(iterate.heat, len(self.sources), part, found.peak)
             state.moved = True
         rows = self._worthwhile(found)
-        cut = cut and len(rows) == len(found.rows)  # what was left out is violated by less than what was taken
+        cut = cut and len(rows) == len(found.rows)  # else even rows that were taken are hardly violated
         if point is None or not whole:
             return CyclePass(len(rows), worst, rows, found.relaxed, cut=cut, short=short)
         if iterate.program.pairs:

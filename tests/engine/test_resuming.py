@@ -24,7 +24,7 @@ def test_changed_options_are_refused_with_the_difference(small, solved):
         pf.metric_nearness(solved, tol=1e-8, weights=np.full(240, 2.0))
     again = pf.metric_nearness(solved, tol=1e-8)
     assert again.converged
-    fresh = pf.metric_nearness(solved, tol=0.5, restart=True)
+    fresh = pf.metric_nearness(solved, tol=0.1, restart=True)
     assert fresh.converged and fresh.n_iter < again.n_iter
 
 

@@ -192,7 +192,7 @@ def test_it_is_told_in_words(tmp_path, capsys):
     path = tmp_path / "run"
     result = pf.correlation_clustering(SOME, tol=1e-6, workspace=path)
     assert "proven optimal          4 of 10 nodes" in repr(result)
-    assert "optimal      4 of 10 nodes   proven: their components have no better one" in explain(result)
+    assert "optimal      4 of 10 nodes   proven: no clustering of them costs less" in explain(result)
     assert result.summary()["proven_nodes"] == 4
     for command, words in (("status", "proven optimal: 4 of 10 nodes"), ("report", "| proven nodes | 4 |")):
         assert main([command, str(path)]) == 0

@@ -11,16 +11,10 @@ from ooc_pf.storage import workspace as ws
 
 TOOLS = Path(__file__).parents[2] / "tools"
 FAMILIES = ("nearness", "clustering", "complete", "linear", "table", "rows", "sets")
-# Iterations repeat the same hundred or so operations. So where only every so manieth is tried, a prime number of them,
-# those tried are others in each iteration; `tools/powerloss.py` tries all.
-EVERY = {
-    **dict.fromkeys(("nearness", "table", "rows"), 1),
-    **dict.fromkeys(
-        ("clustering", "complete", "sets", "external", "clustering-external", "complete-linear", "svm", "svm-npy",
-         "svm-parquet", "itml", "itml-projections", "transport"), 13
-    ),
-    **dict.fromkeys(("linear", "linear-external", "warm", "transport-exact"), 97),
-}  # fmt: skip
+EVERYWHERE = (
+    *FAMILIES, "external", "linear-external", "clustering-external", "complete-linear", "warm", "svm", "svm-npy",
+    "svm-parquet", "itml", "itml-projections", "transport", "transport-exact",
+)  # fmt: skip
 pytestmark = pytest.mark.faults
 
 
@@ -50,10 +44,10 @@ def test_cuts_here_and_there(powerloss, fast_folder, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_cuts_everywhere(powerloss, fast_folder, name):
-    facts = powerloss.walk(powerloss.CASES[name], fast_folder, every=EVERY[name])
-    assert facts["points"] >= max(30, facts["operations"] // EVERY[name])
+    facts = powerloss.walk(powerloss.CASES[name], fast_folder)
+    assert facts["points"] == facts["operations"]
 
 
 def nothing(*_):
