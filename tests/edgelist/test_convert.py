@@ -44,7 +44,7 @@ MIXED = "# made today\n\ntime feature to from\n9 0.5 2 1\n9 1.5 30 2\n"
     ("name", "content", "columns", "expected"),
     [
         ("a.txt", "1 2 0.5\n30 2 1.5\n", None, EXPECTED),
-        ("a.csv", gzip.compress(HEADER.encode()), ("from", "to", "feature"), EXPECTED),
+        ("a.csv", gzip.compress(HEADER.encode(), mtime=0), ("from", "to", "feature"), EXPECTED),
         ("a.csv", HEADER, (1, 2, 3), EXPECTED),
         ("a.csv.gz", HEADER, None, EXPECTED),
         ("a.txt", MIXED, "from,to,feature", EXPECTED),
