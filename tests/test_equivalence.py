@@ -19,7 +19,7 @@ from tests.properties import assert_same_run
 from tests.settings import changed_settings
 
 # Rows that the stores of each kind may hold in memory, so that some must wait on disk.
-ROOM = {"table": 5000, "table-limits": 5000, "sets": 1000}
+ROOM = {"table": 5000, "table-limits": 2000, "sets": 1000}
 
 
 def make_small(settings):

@@ -35,7 +35,7 @@ from .inputs import (
 )
 from .program import TableIterate, TableProgram, Workers
 from .schedule import CERTIFY, SCAN, TablePlan, TableSchedule, TableState, first_plan
-from .settings import Settings
+from .settings import Settings, without_retired
 from .store import TriangleStore, as_row_block, read_rows
 from .stored import FILES, check_table, held_tiling, load_iterate, load_program
 from .tiles import Tiles, Tiling
@@ -169,9 +169,9 @@ class TableFamily:
         return load_iterate(workspace, program)
 
     def load_plan(self, workspace: Workspace) -> TablePlan:
-        plan = read_record(TablePlan, workspace.manifest["plan"], workspace.record, "plan")
+        plan = read_record(TablePlan, without_retired(workspace.manifest["plan"]), workspace.record, "plan")
         require(plan.stage in (SCAN, CERTIFY), workspace.record, f"plan.stage is {plan.stage!r}")
-        require(min(plan.slack, plan.strict, plan.stride) >= 0, workspace.record, "the plan has numbers below zero")
+        require(min(plan.slack, plan.strict) >= 0, workspace.record, "the plan has numbers below zero")
         return plan
 
     def load_feasible(self, program: TableProgram, group: Path, pool: Pool) -> Tiles:

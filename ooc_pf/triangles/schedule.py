@@ -30,7 +30,7 @@ from .program import (
 )
 from .settings import Settings
 from .store import TriangleRows, TriangleStore
-from .sweeps import extrapolate, sweep_once
+from .sweeps import sweep_with_momentum
 from .tiles import Block
 
 SCAN, CERTIFY = "scan", "certify"
@@ -46,17 +46,11 @@ class TablePlan:
         Violations above it are taken up.
     strict : float
         Falls with every attempt to certify that came too early.
-    slow : bool
-        Whether sweeps are extrapolated.
-    stride : float
-        How many steps to go at once where they do not shrink.
     """
 
     stage: str
     slack: float
     strict: float = 1.0
-    slow: bool = False
-    stride: float = numbers.STRIDE
 
 
 TableState = State[TableIterate, TriangleStore, TablePlan]
@@ -145,25 +139,13 @@ class TableSchedule:
         return Scan(sum(found for found, _ in parts), worst, None, self.triangles, norm=norm)
 
     def sweep(self, state: TableState, found: Scan) -> Swept:
-        settled = max(numbers.SETTLED_OF_WORST * found.worst, self.rounding)
-        slow, depth = state.plan.slow, numbers.TRAIL
-        done, taken, residual = 0, 0, math.inf
-        while done < self.settings.sweeps and residual > settled:
-            step = done % depth if slow else None
-            residual = sweep_once(self.program, state.point, state.rows, self.workers, step)
-            done += 1
-            if slow and done % depth == 0:
-                taken += self._extrapolate(state)
-        more = {"extrapolated": taken, "residual": residual}
-        return Swept(done, done * len(state.rows), more, residual)
-
-    def _extrapolate(self, state: TableState) -> bool:
-        point, stride = extrapolate(self.program, state.point, state.rows, self.workers, state.plan.stride)
-        state.plan = replace(state.plan, stride=stride)
-        if point is None:
-            return False
-        state.point = point
-        return True
+        """Sweep until the remembered rows are violated by less than a scan found, or would not have found."""
+        settled = max(numbers.SETTLED * max(found.worst, state.plan.slack), self.rounding)
+        patient = state.iteration >= self.settings.patience
+        most = self.settings.more_sweeps if patient else self.settings.sweeps
+        done = sweep_with_momentum(self.program, state.point, state.rows, self.workers, most=most, settled=settled)
+        more = {"restarts": done.restarts, "residual": done.residual}
+        return Swept(done.sweeps, done.sweeps * len(state.rows), more, done.residual)
 
     def forget(self, state: TableState) -> int:
         return state.rows.forget()
@@ -176,12 +158,11 @@ class TableSchedule:
         assert isinstance(found, Scan)
         if now.stage == CERTIFY:
             return replace(now, stage=SCAN, slack=self.rounding, strict=numbers.STRICTER * now.strict)
-        slack = max(self.settings.fraction * (found.worst or residual), self.rounding)
+        slack = max(self.settings.fraction * max(found.worst, now.slack), self.rounding)
         aim = now.strict * norm_to_certify(self.program, self.tol)
         small = max(found.norm, residual, now.slack) <= aim
         quiet = not found.found and now.slack <= self.rounding
-        slow = state.iteration + 1 >= self.settings.patience
-        return replace(now, stage=CERTIFY if small or quiet else SCAN, slack=slack, slow=slow)
+        return replace(now, stage=CERTIFY if small or quiet else SCAN, slack=slack)
 
     def verdict(self, state: TableState) -> None:
         """Limits that contradict each other were refused: there always is a solution."""

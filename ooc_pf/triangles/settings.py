@@ -14,6 +14,8 @@ from ..storage.records import read_record, require
 ENGINE = "dense"  # what manifests call this family
 MOST_SIDE, MOST_SWEEPS = 1 << BITS, 1 << 10  # stored settings beyond are damage; lines have so many bits in a code
 
+RETIRED = ("slow", "stride")  # of the plans of older releases
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -25,10 +27,9 @@ class Settings:
         Lines of a tile.
     first, fraction : float
         A scan takes up violations above this fraction of the largest number at first, of the largest violation later.
-    sweeps : int
-        After each scan, at most.
+    sweeps, more_sweeps : int
+        After each scan, at most: at first, and from iteration ``patience`` on.
     patience : int
-        Iterations before sweeps are extrapolated.
     """
 
     side: int
@@ -36,6 +37,7 @@ class Settings:
     fraction: float = 0.1
     sweeps: int = 10
     patience: int = 15
+    more_sweeps: int = 300
     engine: str = ENGINE
 
     def stored(self) -> dict[str, Any]:
@@ -46,10 +48,16 @@ class Settings:
     def read(cls, stored: dict[str, Any], where: Any) -> "Settings":
         """What `stored` gave; refuses what it could not have given, and names ``where`` it was found."""
         found = read_record(cls, stored, where, "settings")
-        sizes = found.first >= 0 and found.fraction >= 0 and found.patience >= 0 and 1 <= found.sweeps <= MOST_SWEEPS
+        sizes = min(found.first, found.fraction, found.patience) >= 0
+        sizes = sizes and all(1 <= most <= MOST_SWEEPS for most in (found.sweeps, found.more_sweeps))
         sound = sizes and found.engine == ENGINE and 1 <= found.side <= MOST_SIDE
         require(sound, where, "the settings are none that a run has")
         return found
+
+
+def without_retired(stored: Any) -> Any:
+    """Stored values without those that only older releases used."""
+    return {name: stored[name] for name in stored if name not in RETIRED} if isinstance(stored, dict) else stored
 
 
 def choose_side(nodes: int) -> int:
@@ -61,9 +69,7 @@ def choose_side(nodes: int) -> int:
 
 SIDES = ((128, 128), (2048, 64), (16384, 128))  # (nodes at most, lines of a tile)
 LARGEST_SIDE = 256
-TRAIL = 5  # sweeps whose duals are combined
-STRIDE, STRIDE_GROWTH = 8.0, 4.0  # steps to go at once, at first, where they do not shrink; times more if that helped
-SETTLED_OF_WORST = 0.01  # sweeps end when they correct less than this part of the largest violation
+SETTLED = 0.3  # sweeps end when they correct less than this part of the largest violation that may be left
 CERTIFY_AT = 0.3  # of the tolerance: the norm of the violations at which a certificate is likely to meet it
 STRICTER = 0.1  # that, after every attempt to certify that came too early, times this
 

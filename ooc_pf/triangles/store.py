@@ -21,21 +21,22 @@ from .tiles import Block, Tiling
 class TriangleRows:
     """Rows of one block; those of its triple t are ``start[t]:start[t + 1]``.
 
-    ``trail``, the duals of recent sweeps, is there while they are extrapolated, and no part of the stored state.
+    ``speed``, how much every dual grew in the last sweep, is there while sweeps have momentum, and no part of the
+    stored state.
     """
 
     code: np.ndarray
     dual: np.ndarray
     start: np.ndarray
-    trail: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    speed: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def nbytes(self) -> int:
-        return self.code.nbytes + self.dual.nbytes + self.start.nbytes + self.trail.nbytes
+        return self.code.nbytes + self.dual.nbytes + self.start.nbytes + self.speed.nbytes
 
-    def with_trail(self, depth: int) -> "TriangleRows":
-        """The same rows and duals with a fresh trail, or with depth 0 without."""
-        return replace(self, trail=np.zeros((depth, len(self.dual) if depth else 0)))
+    def at_rest(self) -> "TriangleRows":
+        """The same rows and duals, which have not moved yet."""
+        return replace(self, speed=np.zeros(len(self.dual)))
 
 
 class TriangleStore:
@@ -76,8 +77,8 @@ class TriangleStore:
         held = self._held[at]
         return held if isinstance(held, TriangleRows) else TriangleRows(**held.read())
 
-    def put(self, at: int, rows: TriangleRows) -> None:
-        """Replace the rows of block ``at``."""
+    def put(self, at: int, rows: TriangleRows, *, same_rows: bool = False) -> None:
+        """Replace the rows of block ``at``; ``same_rows`` says that only duals and speeds changed."""
         held = self._held[at]
         if held is rows:
             return
@@ -93,7 +94,10 @@ class TriangleStore:
                 f"the remembered rows need more than the {self._memory:,} bytes left for them; "
                 "give more memory=, or a workspace= where they can wait on disk"
             )
-        arrays = {"trail": rows.trail, "dual": rows.dual, "start": rows.start, "code": rows.code}
+        arrays = {"speed": rows.speed, "dual": rows.dual, "start": rows.start, "code": rows.code}
+        if same_rows and isinstance(held, Spilled) and held.nbytes == spilled_size(arrays):
+            held.update({"speed": rows.speed, "dual": rows.dual})
+            return
         file, offset = self._place(at, spilled_size(arrays))
         self._held[at] = Spilled.write(self._pool, file, offset, arrays)
 
@@ -122,7 +126,7 @@ class TriangleStore:
         before = len(self)
         for at in range(len(self._held)):
             rows = self.get(at)
-            if not rows.dual.all():
+            if len(rows.speed) or not rows.dual.all():
                 self.put(at, TriangleRows(*forget_rows(rows.code, rows.dual, rows.start)))
         return before - len(self)
 

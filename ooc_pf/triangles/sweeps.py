@@ -1,45 +1,96 @@
-"""Sweeps over the remembered triangles, and, where they have become slow, Anderson acceleration of their duals.
+"""Sweeps over the remembered triangles: Hildreth's method, with Nesterov's momentum and adaptive restart.
 
-It is that of `engine.sweeps`; here the point that belongs to the combined duals is rebuilt tile by tile.
+A sweep is a step of coordinate ascent on the dual. With momentum every dual first goes on as it went in the sweep
+before, times a factor that grows towards 1. The factor starts again from zero where corrections begin to point back,
+and where the dual is worth less than it was (O'Donoghue and Candes). A plain sweep always makes it worth more, so that
+momentum can delay the way to the optimum but not lead away from it.
+
+The point goes ahead as a whole, for it is linear in the duals; a dual follows when its row has its turn, so that rows
+are visited once a sweep.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..engine.sweeps import best_mixture
-from ..kernels.triangles import add_triangle_load, gram_of_steps, mix_trail, sweep_triples
+from ..errors import SearchStopped
+from ..kernels.triangles import sweep_triples
 from . import settings
-from .program import TableIterate, TableProgram, Workers, close_block, open_block
+from .program import TableIterate, TableProgram, Workers, add_loads, close_block, open_block
 from .store import TriangleStore
 from .tiles import Block, Tiles
 
 
-def sweep_once(
-    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, step: int | None
-) -> float:
-    """Project onto every remembered row; returns the largest correction.
+@dataclass(frozen=True)
+class Done:
+    """Sweeps: how many, the largest correction of the last, and how often momentum started again."""
 
-    ``step`` counts the sweeps that will be extrapolated, from 0 on; their duals are kept as a trail.
+    sweeps: int
+    residual: float
+    restarts: int
+
+
+def sweep_with_momentum(
+    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, *, most: int, settled: float
+) -> Done:
+    """Sweep until nothing is corrected by more than ``settled``, ``most`` times at most.
+
+    When SearchStopped is raised in between, the point follows from the duals as they are.
     """
+    before, inertia, momentum, restarts, done, residual = copy_of(program, point), 1.0, 0.0, 0, 0, math.inf
+    worth = best = 0.0  # of the dual, beyond what it was worth at first
+    try:
+        while done < most and residual > settled:
+            go_ahead(program, point, before, momentum)
+            residual, course = sweep_once(program, point, store, workers, momentum)
+            done += 1
+            worth += program.gain(point, before)
+            restart = course < 0.0 or worth < best
+            best = max(best, worth)
+            restarts += restart
+            momentum, inertia = (0.0, 1.0) if restart else next_momentum(inertia)
+    except SearchStopped:
+        follow_duals(program, point, store)
+        raise
+    finally:
+        before.close()
+    return Done(done, residual, restarts)
+
+
+def copy_of(program: TableProgram, point: TableIterate) -> TableIterate:
+    """The same iterate in tiles of its own."""
+    shift = None if point.shift is None else program.new_tiles().copy_from(point.shift)
+    return TableIterate(program.new_tiles().copy_from(point.x), shift)
+
+
+def next_momentum(inertia: float) -> tuple[float, float]:
+    """Nesterov's sequence: the momentum of the next sweep, and what the one after it follows from."""
+    following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * inertia**2))
+    return (inertia - 1.0) / following, following
+
+
+def sweep_once(
+    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, momentum: float
+) -> tuple[float, float]:
+    """Project onto every remembered row; returns the largest correction, and the course (see `sweep_triples`)."""
     x, shift = point.x, point.shift
 
-    def task(at: int, block: Block) -> float:
+    def task(at: int, block: Block) -> tuple[float, float]:
         triples, (values, inverse, lower, upper, moved) = open_block(
             block, x, program.inverse, program.lower, program.upper, shift
         )
         rows = store.get(at)
-        if step == 0:
-            rows = rows.with_trail(settings.TRAIL + 1)
-            rows.trail[0] = rows.dual
-        largest = sweep_triples(values, inverse, moved, lower, upper, triples, rows.code, rows.dual, rows.start)
-        if step is not None:
-            rows.trail[step + 1] = rows.dual
+        rows = rows if momentum else rows.at_rest()
+        arrays = rows.code, rows.dual, rows.speed, rows.start
+        done = sweep_triples(values, inverse, moved, lower, upper, triples, *arrays, momentum)
         close_block(block, (x, values), (shift, moved))
-        store.put(at, rows)
-        return largest
+        store.put(at, rows, same_rows=True)
+        return done
 
-    return max(workers.visit(program.tiling, task, short=few_rows(store)), default=0.0)
+    parts = list(workers.visit(program.tiling, task, short=few_rows(store)))
+    return max((largest for largest, _ in parts), default=0.0), math.fsum(course for _, course in parts)
 
 
 def few_rows(store: TriangleStore) -> Callable[[range], bool]:
@@ -47,72 +98,40 @@ def few_rows(store: TriangleStore) -> Callable[[range], bool]:
     return lambda own: sum(store.size(at) for at in own) < settings.FEW_ROWS
 
 
-def extrapolate(
-    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, stride: float
-) -> tuple[TableIterate | None, float]:
-    """Take a combination of the last duals if it raises the bound; returns the point there, and the next stride.
-
-    The first choice is the one whose steps cancel best. Steps that do not shrink, as of duals that drift until one of
-    them is zero, have no such combination. Then ``stride`` times the last step is tried, more each time it helps.
-    """
-    depth = settings.TRAIL
-    grams = workers.visit(program.tiling, lambda at, _: gram_of_steps(store.get(at).trail))
-    best = best_mixture(sum(grams, np.zeros((depth, depth))))
-    taken = None if best is None else _take(program, point, store, workers, best)
-    if taken is None:
-        ahead = np.zeros(depth)
-        ahead[-2:] = -stride, 1.0 + stride
-        taken = _take(program, point, store, workers, ahead)
-        stride = settings.STRIDE if taken is None else settings.STRIDE_GROWTH * stride
-    for at in range(len(program.tiling.blocks)):
-        store.put(at, store.get(at).with_trail(0))
-    return taken, stride
+def go_ahead(program: TableProgram, point: TableIterate, before: TableIterate, momentum: float) -> None:
+    """Let y go on from ``before`` by ``momentum`` times its last step; ``before`` becomes where it was."""
+    for span in point.x.passes():
+        y, last = point.y(span), before.y(span)
+        ahead = y + momentum * (y - last)
+        set_y(program, before, span, y)
+        set_y(program, point, span, ahead)
 
 
-def _take(
-    program: TableProgram, point: TableIterate, store: TriangleStore, workers: Workers, mixture: np.ndarray
-) -> TableIterate | None:
-    """Go to the combined duals if they are worth more; None if they are not."""
-    better = _rebuild(program, store, workers, mixture)
-    if program.gain(better, point) <= 0.0:
-        better.close()
-        return None
-    for at in range(len(program.tiling.blocks)):
-        rows = store.get(at)
-        rows.dual[:] = rows.trail[0]
-        store.put(at, rows)
-    point.close()
-    return better
+def set_y(program: TableProgram, point: TableIterate, span: tuple[int, int], y: np.ndarray) -> None:
+    """Put y, and x that follows from it."""
+    if point.shift is None:
+        point.x.write(span[0], y)
+        return
+    x = program.clip(y, span)
+    point.x.write(span[0], x)
+    point.shift.write(span[0], y - x)
 
 
-def _rebuild(program: TableProgram, store: TriangleStore, workers: Workers, mixture: np.ndarray) -> TableIterate:
-    """The iterate that belongs to the combined duals, which are left in ``trail[0]``."""
-    load = program.new_tiles()
-
-    def task(at: int, block: Block) -> None:
-        triples, (values,) = open_block(block, load)
-        rows = store.get(at)
-        mix_trail(rows.trail, mixture)
-        add_triangle_load(values, triples, rows.code, rows.trail[0], rows.start)
-        close_block(block, (load, values))
-        store.put(at, rows)
-
-    for _ in workers.visit(program.tiling, task):
-        pass
-    return iterate_of(program, load)
+def follow_duals(program: TableProgram, point: TableIterate, store: TriangleStore) -> None:
+    """Set the point to the one that follows from the duals."""
+    load = add_loads(store, program.new_tiles())
+    _follow(program, point, load)
+    load.close()
 
 
 def iterate_of(program: TableProgram, load: Tiles) -> TableIterate:
     """The iterate that belongs to ``load = A'z``, whose tiles it takes over."""
+    point = TableIterate(load, None if program.lower is None else program.new_tiles())
+    _follow(program, point, load)
+    return point
+
+
+def _follow(program: TableProgram, point: TableIterate, load: Tiles) -> None:
     for span in load.passes():
         inverse = 1.0 if program.inverse is None else program.inverse.read(*span)
-        load.write(span[0], program.target.read(*span) - inverse * load.read(*span))
-    if program.lower is None:
-        return TableIterate(load, None)
-    shift = program.new_tiles()
-    for span in load.passes():
-        y = load.read(*span).copy()
-        x = program.clip(y, span)
-        load.write(span[0], x)
-        shift.write(span[0], y - x)
-    return TableIterate(load, shift)
+        set_y(program, point, span, program.target.read(*span) - inverse * load.read(*span))

@@ -1,6 +1,7 @@
 """Kernels over tiles of triangles against their textbook twins."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,11 @@ def scan(x, block, rows, inverse=NONE, slack=0.0):
     return TriangleRows(*kept), found, totals
 
 
+def sweep(x, block, rows, inverse=NONE, momentum=0.0):
+    arrays = rows.code, rows.dual, rows.speed, rows.start
+    return tri.sweep_triples(x.array, inverse, NONE, NONE, NONE, block.triples, *arrays, momentum)
+
+
 def empty(block):
     return TriangleRows(np.empty(0, np.int32), np.empty(0), np.zeros(len(block.triples) + 1, np.int64))
 
@@ -57,7 +63,7 @@ def test_scan_and_sweep_do_what_the_textbook_does(rng, weighted):
             worst, squares = max(worst, before), squares + before**2
         assert totals == pytest.approx([worst, squares], rel=1e-12)
         assert x.square() == pytest.approx(plain + plain.T, abs=1e-13)
-        tri.sweep_triples(x.array, tiles, NONE, NONE, NONE, block.triples, rows.code, rows.dual, rows.start)
+        sweep(x, block, rows.at_rest(), tiles)
         for row, _ in listed:
             naive.triangles.project_row(plain, dual, inverse, row)
         assert x.square() == pytest.approx(plain + plain.T, abs=1e-13)
@@ -129,14 +135,32 @@ def test_forgetting_keeps_the_rows_that_act(rng):
     assert np.diff(begin).tolist() == [np.count_nonzero(part) for part in np.split(dual, start[1:-1])]
 
 
-def test_steps_of_a_trail(rng):
-    trail = rng.random((4, 7))
-    steps = np.diff(trail, axis=0)
-    assert tri.gram_of_steps(trail) == pytest.approx(steps @ steps.T, rel=1e-12)
-    mixture = np.array([-2.0, 0.5, 2.5])
-    expected = np.maximum(mixture @ trail[1:], 0.0)
-    tri.mix_trail(trail, mixture)
-    assert trail[0] == pytest.approx(expected, rel=1e-12)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sweep_with_momentum_lets_duals_go_on_and_then_projects(rng, weighted):
+    """The point has gone ahead with all duals, also below zero; the projection takes those back."""
+    matrix, weight = symmetric(rng, 4), symmetric(rng, 4, 0.5, 2.0) + np.eye(4)
+    x, inverse = as_tiles(matrix, side=4), 1.0 / weight if weighted else np.ones_like(matrix)
+    tiles = as_tiles(inverse, side=4).array if weighted else NONE
+    block = x.tiling.blocks[0]
+    rows = scan(x, block, empty(block), tiles)[0]
+    rows = replace(rows, speed=rng.normal(0.0, 3.0, len(rows.dual)) * rows.dual)
+    plain, dual, listed = np.triu(x.square(), 1), {}, list(rows_of(x.tiling, block, rows))
+    assert (rows.dual + 0.5 * rows.speed < 0.0).any()
+    before = rows.dual.copy()
+    for (row, z), speed in zip(listed, rows.speed, strict=True):
+        naive.triangles.move_row(plain, inverse, row, 0.5 * speed)
+        dual[naive.triangles.row_key(row)] = z + 0.5 * speed
+    x.array[0] = plain
+    course = 0.0
+    for row, z in listed:
+        key = naive.triangles.row_key(row)
+        ahead = dual[key]
+        naive.triangles.project_row(plain, dual, inverse, row)
+        course += (dual[key] - ahead) * (dual[key] - z) * sum(inverse[side] for side in (row[0], *row[1]))
+    assert sweep(x, block, rows, tiles, 0.5)[1] == pytest.approx(course, rel=1e-9)
+    assert x.square() == pytest.approx(plain + plain.T, abs=1e-12)
+    assert rows.dual == pytest.approx([dual[naive.triangles.row_key(row)] for row, _ in listed], abs=1e-12)
+    assert (rows.dual >= 0.0).all() and rows.speed == pytest.approx(rows.dual - before, abs=1e-12)
 
 
 def test_loads_and_row_blocks_say_the_same(rng):

@@ -24,10 +24,16 @@ def project_row(x, dual, inverse, row):
     closing, others = row
     step = excess(x, row) / (inverse[closing] + sum(inverse[side] for side in others))
     step = max(step, -dual.get(row_key(row), 0.0))
+    move_row(x, inverse, row, step)
+    dual[row_key(row)] = dual.get(row_key(row), 0.0) + step
+
+
+def move_row(x, inverse, row, step):
+    """Let the dual of a row grow: the closing side shrinks, the others grow."""
+    closing, others = row
     x[closing] -= step * inverse[closing]
     for side in others:
         x[side] += step * inverse[side]
-    dual[row_key(row)] = dual.get(row_key(row), 0.0) + step
 
 
 def row_key(row):

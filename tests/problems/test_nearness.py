@@ -38,7 +38,7 @@ def gaussian(n, kind=np.asarray):
 def test_known_objectives_of_gaussian_complete_graphs(n, objective):
     result = pf.metric_nearness(gaussian(n), tol=1e-9)
     assert result.objective == pytest.approx(objective, rel=3e-10)
-    assert result.violation <= 1e-9
+    assert result.violation <= 1e-9 * np.abs(gaussian(n)).max()
 
 
 @pytest.mark.parametrize(("n", "objective"), [(50, 84.87077823), (100, 344.4533336)])
