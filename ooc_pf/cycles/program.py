@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engine.certificate import check_inverse, check_worth
 from ..engine.rows import RowBlock
-from ..kernels.sweep import add_load, exceeding_load, project_rows
+from ..kernels.sweep import add_load, exceeding_load, gather, project_rows
 from ..storage.vectors import Pool, Vector, spans
 from . import settings
 from .graph import Graph, group_by, with_closers
@@ -264,9 +264,13 @@ class CycleProgram:
 
     def project(self, block: RowBlock, y: Vector) -> float:
         """Project onto every row of a block in turn; returns the largest correction."""
-        local, inverse = y.take(block.table), self.inverse.take(block.table)
-        moved = project_rows(block.start, block.index, block.dual, local, inverse, self.closing, self.rhs, 1)
-        y.put(block.table, local)
+        table, inverse = block.table, self.inverse
+        if y.whole is None or inverse.whole is None:
+            local = np.column_stack((y.take(table), inverse.take(table)))
+        else:
+            local = gather(table, y.whole, inverse.whole)
+        moved = project_rows(block.start, block.index, block.dual, local, self.closing, self.rhs)
+        y.put(table, local[:, 0])
         return moved
 
     def charge(self, block: RowBlock, dual: np.ndarray) -> float:

@@ -68,24 +68,37 @@ def _exact_step(value, inverse, sign, count, rhs, dual, excess, slope, size):
 
 
 @kernel
-def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
-    """Project onto every row in turn, ``sweeps`` times over.
+def gather(table, y, inverse):
+    """y and 1 / h of the edges in ``table``, side by side: float64[edges, 2].
+
+    What a projection needs of an edge then comes from memory together.
+    """
+    local = np.empty((len(table), 2))
+    for k in range(len(table)):
+        local[k, 0] = y[table[k]]
+        local[k, 1] = inverse[table[k]]
+    return local
+
+
+@kernel
+def project_rows(row_start, index, dual, local, closing, rhs):
+    """Project onto every row in turn.
 
     Parameters
     ----------
     row_start : int32[rows + 1], index : int32[entries]
         Ragged rows over the local edges, the closing edge first.
-    dual : float64[rows], y : float64[edges]
+    dual : float64[rows]
         In and out.
-    inverse : float64[edges]
-        1 / h.
+    local : float64[edges, 2]
+        y, in and out, and 1 / h, of the local edges.
     closing, rhs : float
         The row is ``closing * x_0 - sum of the others <= rhs``.
 
     Returns
     -------
     float
-        The largest correction of ``<a, x>`` made in the last sweep: zero where every row holds and no dual is idle.
+        The largest correction of ``<a, x>`` that was made: zero where every row holds and no dual is idle.
     """
     longest = 0
     for row in range(len(dual)):
@@ -93,34 +106,32 @@ def project_rows(row_start, index, dual, y, inverse, closing, rhs, sweeps):
     value, share, sign = np.empty(longest), np.empty(longest), np.full(longest, -1.0)
     sign[:1] = closing
     largest = 0.0
-    for _ in range(sweeps):
-        largest = 0.0
-        for row in range(len(dual)):
-            start = row_start[row]
-            count = row_start[row + 1] - start
-            excess, slope, size = -rhs, 0.0, abs(rhs)
+    for row in range(len(dual)):
+        start = row_start[row]
+        count = row_start[row + 1] - start
+        excess, slope, size = -rhs, 0.0, abs(rhs)
+        for k in range(count):
+            edge = index[start + k]
+            value[k] = local[edge, 0]
+            share[k] = local[edge, 1]
+            if value[k] > 0.0:
+                excess += sign[k] * value[k]
+                slope += share[k]
+                size += value[k]
+        if excess <= 0.0 and (dual[row] == 0.0 or (excess >= -AT_REST * size and slope > 0.0)):
+            continue
+        # Where no x meets its bound or leaves it, which is nearly always so, the function is linear.
+        bends, step = slope <= 0.0, 0.0
+        if not bends:
+            step = max(excess / slope, -dual[row])
             for k in range(count):
-                edge = index[start + k]
-                value[k] = y[edge]
-                share[k] = inverse[edge]
-                if value[k] > 0.0:
-                    excess += sign[k] * value[k]
-                    slope += share[k]
-                    size += value[k]
-            if excess <= 0.0 and (dual[row] == 0.0 or (excess >= -AT_REST * size and slope > 0.0)):
-                continue
-            # Where no x meets its bound or leaves it, which is nearly always so, the function is linear.
-            bends, step = slope <= 0.0, 0.0
-            if not bends:
-                step = max(excess / slope, -dual[row])
-                for k in range(count):
-                    bends = bends or (value[k] - sign[k] * step * share[k] > 0.0) != (value[k] > 0.0)
-            if bends:
-                step = _exact_step(value, share, sign, count, rhs, dual[row], excess, slope, size)
-            for k in range(count):
-                y[index[start + k]] = value[k] - sign[k] * step * share[k]
-            dual[row] = max(dual[row] + step, 0.0)
-            largest = max(largest, abs(step) * slope)
+                bends = bends or (value[k] - sign[k] * step * share[k] > 0.0) != (value[k] > 0.0)
+        if bends:
+            step = _exact_step(value, share, sign, count, rhs, dual[row], excess, slope, size)
+        for k in range(count):
+            local[index[start + k], 0] = value[k] - sign[k] * step * share[k]
+        dual[row] = max(dual[row] + step, 0.0)
+        largest = max(largest, abs(step) * slope)
     return largest
 
 
