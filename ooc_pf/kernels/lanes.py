@@ -178,8 +178,8 @@ def relax_arcs(arc_start, first, arcs, measure, lanes):
                     better = (way < known) & (way < limit[lane])
                     row[lane] = way if better else known
                     shorter |= better
-                if shorter:
-                    state[arcs[at].node] = FRESH
+                # Without a branch, which no processor could predict.
+                state[arcs[at].node] = max(state[arcs[at].node], np.uint8(FRESH * shorter))
                 relaxed += 1
             if arc_start[node + 1] <= last:
                 state[node] = LABELLED
