@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BudgetError, InputError, Interrupted, WorkspaceError
+from ..storage.machine import share_one_heap
 from ..storage.memory import Budget
 from ..storage.objectstore import local_copy
 from ..storage.vectors import Pool
@@ -152,6 +153,8 @@ def _session(
     """Workers, memory and a monitor."""
     workers, monitor = count_workers(limits.workers), limits.monitor()
     budget = family.budget(given, size, options, limits, workers, disk=workspace is not None)
+    if budget != Budget():
+        share_one_heap()
     with (
         _pool(workspace, budget) as pool,
         worker_pool(workers, processes=family.processes(options)) as threads,

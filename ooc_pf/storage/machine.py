@@ -1,10 +1,13 @@
 """What this process may use of the machine: memory and cores, also where a container allows it less than there is."""
 
+import contextlib
+import ctypes
 import math
 import os
 from pathlib import Path
 
 ROOT = Path("/")
+MOST_HEAPS = -8  # the number by which glibc's mallopt knows how many heaps there may be
 SHARE = 0.8  # of the memory that is free: the rest is for the interpreter and for what cannot be counted
 
 
@@ -31,6 +34,15 @@ def cores_at_hand(root: Path = ROOT) -> int:
         if quota is not None and period and quota > 0:
             cores = min(cores, math.ceil(quota / period))
     return max(cores, 1)
+
+
+def share_one_heap() -> None:
+    """Let the threads of this process allocate from one heap, where the C library is glibc.
+
+    By default each has a heap of its own. What was freed in one is no use to the others, and counts as memory taken.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # other libraries have one heap, or other means
+        ctypes.CDLL(None).mallopt(MOST_HEAPS, 1)
 
 
 def _groups(root: Path, controller: str) -> list[Path]:
