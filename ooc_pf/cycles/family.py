@@ -15,7 +15,7 @@ from ..engine.store import ConstraintStore, read_blocks
 from ..errors import InputError
 from ..storage.arrays import digest, label_marks, open_array, write_array
 from ..storage.memory import AUTO, Budget
-from ..storage.records import check_fields, read_record, require
+from ..storage.records import check_fields, fits, read_record, require
 from ..storage.vectors import Pool, Vector, flat, write_vector
 from ..storage.workspace import Workspace, create_workspace
 from . import settings as numbers
@@ -230,7 +230,10 @@ class CycleFamily:
         plan = read_record(CyclePlan, workspace.manifest["plan"], workspace.record, "plan")
         names = [stage.name for stage in self._stored_settings(workspace).stages]
         require(plan.stage in names, workspace.record, f"plan.stage is {plan.stage!r}")
-        least = min(plan.wave, plan.idle, plan.rounded, plan.again, plan.worst, plan.last, plan.cold)
+        rated = set(plan.rates) <= set(names) and all(fits(rate, float) for rate in plan.rates.values())
+        require(rated, workspace.record, "plan.rates are not of its stages")
+        rates = plan.rates.values()
+        least = min(plan.wave, plan.idle, plan.rounded, plan.again, plan.worst, plan.last, plan.cold, plan.work, *rates)
         require(least >= 0, workspace.record, "the plan has numbers below zero")
         cooled = plan.stage == numbers.HOT and not (workspace.generation / "heat").exists()
         require(not cooled, workspace.record, f"plan.stage is {plan.stage!r}, and {workspace.generation} has no heat")

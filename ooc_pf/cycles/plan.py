@@ -1,6 +1,6 @@
 """What the schedule of a program over cycles decides by, and who makes clusters on the way."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -41,6 +41,10 @@ class CyclePlan:
         Since then: the lower bound when it last rose by as much as counts.
     crowded : int
         Iterations since the bound was there in which such a pair had no room.
+    work : float
+        What the pass so far took, by counts.
+    rates : dict
+        By stage: how much its last pass raised the bound for its work; where the best one goes next.
     """
 
     stage: str
@@ -57,6 +61,8 @@ class CyclePlan:
     short: bool = False
     level: float = 0.0
     crowded: int = 0
+    work: float = 0.0
+    rates: dict = field(default_factory=dict)
 
     def follow(self, before: "CyclePlan", *, short: bool, bound: float, rise: float) -> "CyclePlan":
         """The same, with what is known of the room after an iteration that began with the plan ``before``.

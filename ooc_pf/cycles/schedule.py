@@ -359,7 +359,7 @@ class CycleSchedule:
         began = turn.before if now.wave == 0 else now.began
         worst = max(now.worst, turn.found.worst)
         if self._pass_goes_on(state, stage, turn.found):
-            return replace(now, wave=now.wave + 1, worst=worst, began=began)
+            return replace(now, wave=now.wave + 1, worst=worst, began=began, work=now.work + self._work(stage, turn))
         if stage.name == HOT:
             return CyclePlan(CERTIFY, last=worst)
         if stage.name == self.names[-1]:
@@ -380,6 +380,8 @@ class CycleSchedule:
             again = turn.found.found > stage.pays * self.program.graph.closers
             return CyclePlan(stage.name, last=worst) if again else following
         enough = stage.pays * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
+        if self.settings.best_first:
+            return self._best_pass(now, stage, turn, worst, enough)
         if stage.hops >= 0 or self.settings.patience is None:
             began = turn.before if now.wave == 0 else now.began
             pays = worst > 0.0 and turn.after - began > enough
@@ -389,6 +391,27 @@ class CycleSchedule:
         if now.idle + 1 < self.settings.patience:
             return replace(now, last=worst, idle=now.idle + 1)
         return following
+
+    def _best_pass(self, now: CyclePlan, stage: Stage, turn: Turn, worst: float, enough: float) -> CyclePlan:
+        """The stage that last raised the bound most for its work, after each was tried once.
+
+        What the others raised some time ago they would hardly raise today. So a stage is tried again as soon as the
+        present one falls behind, and its rate is then known anew.
+        """
+        rise = turn.after - (turn.before if now.wave == 0 else now.began)
+        pays = worst > 0.0 and rise > enough
+        rates = {**now.rates, stage.name: rise / (now.work + self._work(stage, turn)) if pays else 0.0}
+        early = self.names[: self.names.index(CERTIFY)]
+        best = max(early, key=lambda name: rates.get(name, np.inf))
+        if rates.get(best, np.inf) > 0.0:
+            return CyclePlan(best, last=worst, rates=rates)
+        return CyclePlan(CERTIFY, last=worst)
+
+    def _work(self, stage: Stage, turn: Turn) -> float:
+        """What an iteration took, by counts that are the same for any budget and workers."""
+        tree_arcs = (self.settings.trees or 0) * self.program.graph.arcs
+        searched = numbers.WORK_OF_TREE_ARC * tree_arcs if stage.hops < 0 else turn.found.relaxed
+        return max(1.0, searched + numbers.WORK_OF_PROJECTION * turn.swept.projections)
 
     def _pass_goes_on(self, state: CycleState, stage: Stage, found: CyclePass) -> bool:
         """Whether there is another wave."""

@@ -67,6 +67,9 @@ class Settings:
         more than a pass takes up rows.
     patience : int or None
         Passes of trees in which the bound may stand still before the next stage; None: one.
+    best_first : bool or None
+        Of the stages before "certify" the one goes next that last raised the bound most for its work, after each was
+        tried once; None: they come in their order.
     """
 
     stages: tuple[Stage, ...]
@@ -84,6 +87,7 @@ class Settings:
     every: int | None = None
     patience: int | None = None
     shrink: int | None = None
+    best_first: bool | None = None
 
     def without(self, name: str) -> "Settings":
         """The same without one of the stages."""
@@ -174,8 +178,11 @@ CLUSTERING = Settings(
     share=0.05,
     calm=0.35,
     shrink=8,
+    best_first=True,
 )
-CLUSTERING_ON_DISK = replace(CLUSTERING, stages=(TREES, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK)
+CLUSTERING_ON_DISK = replace(
+    CLUSTERING, stages=(TREES, THOROUGH, REVISITS), keep_paths=3, most_rows=MANY_ON_DISK, best_first=None
+)
 # On complete graphs few pairs are at a distance below 1: complete passes are cheap, and trees do not pay.
 COMPLETE = Settings((*SHORT, QUICK, _stream(8, 2)), keep_paths=6, most_rows=MANY_OF_COMPLETE, promise=10.0)
 # Short cycles are a good beginning, but trees soon pay more. Short proximal steps find the first multipliers soonest,
@@ -193,6 +200,7 @@ LINEAR = replace(
     most_gamma=40.0,
     every=4,
     patience=12,
+    best_first=None,
 )
 # The first stage reads arcs here and there; where they do not fit the memory `budget.fit_to_disk` leaves it out.
 LINEAR_ON_DISK = replace(LINEAR, keep_paths=3, most_rows=MANY_ON_DISK)
@@ -233,6 +241,8 @@ CROWDED = 1.5  # rows that come in are cut down when they are this many times wh
 LEAST_OF_TOLERANCE = 0.1  # rows violated by less than this part of the tolerance are left for later
 LEFT_BY_SWEEPS = 0.5  # the part of a violation that is expected to be left after the sweeps
 SETTLED_OF_WORST, SETTLED_OF_TOLERANCE = 0.02, 0.01  # sweeps end when they correct less than these parts
+# Work in units of an arc that a bounded search looks at: an arc of a tree grown beside others, and a projection.
+WORK_OF_TREE_ARC, WORK_OF_PROJECTION = 0.3, 2.0
 REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched again
 DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
 # A run without room for the pairs it needs is given up after so many iterations in which the bound did not rise by a

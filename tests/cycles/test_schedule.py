@@ -42,3 +42,36 @@ def test_clusters_that_do_not_become_better_are_made_less_often(graph, monkeypat
     first, second, third, *_ = made
     assert (first, second) == (1, 1 + numbers.ROUND_LATER)
     assert third == second + numbers.ROUND_MUCH_LATER * numbers.ROUND_LATER
+
+
+def test_the_stage_goes_next_that_last_raised_the_bound_most_for_its_work(graph):
+    result = pf.correlation_clustering(graph, gamma=1.0, tol=1e-6, max_iter=25)
+    stages = {stage.name: stage for stage in numbers.CLUSTERING.stages}
+    early = ["triangles", "squares", "trees"]
+    arcs = 2 * int(np.sum(graph[2] > 0))
+    rates, bound, due = {}, 0.0, "triangles"
+    for record in result.history:
+        assert record["stage"] == due
+        if due == numbers.CERTIFY:
+            break
+        searched = numbers.WORK_OF_TREE_ARC * 32 * arcs if due == "trees" else record["relaxed"]
+        rise, bound = record["lower_bound"] - bound, record["lower_bound"]
+        pays = rise > stages[due].pays * bound
+        rates[due] = rise / (searched + numbers.WORK_OF_PROJECTION * record["projections"]) if pays else 0.0
+        untried = [name for name in early if name not in rates]
+        due = untried[0] if untried else max(early, key=rates.get)
+        due = due if untried or rates[due] else numbers.CERTIFY
+    else:
+        pytest.fail("the run never came to its complete passes")
+    tried = [record["stage"] for record in result.history]
+    assert tried[:3] == early
+    assert tried[3:].index(numbers.CERTIFY) > len(early)  # and some came again
+
+
+def test_a_stage_that_pays_no_more_is_left_to_the_others():
+    u, v = np.triu_indices(12, 1)
+    signs = np.where((u < 6) == (v < 6), 1.0, -1.0)
+    result = pf.correlation_clustering((u, v, signs), gamma=1.0, tol=1e-6)
+    # Nothing is violated: each stage is tried once, for nothing.
+    assert [record["stage"] for record in result.history] == ["triangles", "squares", "trees", numbers.CERTIFY]
+    assert result.status == "converged"

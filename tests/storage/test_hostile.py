@@ -396,6 +396,8 @@ def test_what_a_family_could_not_have_written_is_refused(made, mutate, tmp_path,
     ("name", "path", "value"),
     [
         ("linear", "plan.last", -1e300), ("linear", "plan.worst", -1.0), ("clustering", "plan.cold", -1e-3),
+        ("clustering", "plan.rates", {"trees": -1.0}), ("clustering", "plan.rates", {"nowhere": 1.0}),
+        ("clustering", "plan.rates", {"trees": "x"}), ("clustering", "plan.work", -1.0),
         ("nearness", "plan.wave", -1), ("linear", "plan.idle", -1), ("linear", "plan.rounded", -1),
         ("table", "plan.slack", -1.0), ("rows", "plan.since", -1), ("transport", "plan.since", -1),
         ("transport-exact", "plan.turns", -1), ("transport-exact", "plan.level", 3),
