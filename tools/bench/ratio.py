@@ -1,28 +1,31 @@
 """Clusters with a proven ratio over time, beside Leiden, GAEC and Kernighan-Lin, which prove nothing, in one run.
 
 python tools/bench/ratio.py EDGES [--duplicates sign] [--columns A,B,VALUE] [--ratio 1.0015] [--max-time 120]
-                                  [--opponents Leiden,GAEC] [--limit 600] [--output FOLDER]
+                                  [--opponents Leiden,GAEC] [--limit 600] [--output FOLDER] [--disk] [--memory 1GB]
 python tools/bench/ratio.py --grid N
 
 Prints seconds, cost, bound and ratio each time the ratio has become clearly better, then a table: each opponent with
 its cost and time from arrays to labels, beside the cost and bound that ours had by then (ours uses all cores, so also
 after as much processor time), when ours was as good, and the end of ours. With --grid there is no file: a square grid
-of N x N nodes with random signs and weights 1 to 5. With --output table and curves are saved, as JSON and a picture.
+of N x N nodes with random signs and weights 1 to 5. With --disk ours is laid out for disk, in a workspace, and
+--memory limits what it may use; opponents have no limit. With --output table and curves are saved, as JSON and a
+picture.
 """
 
 import argparse
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import opponents
-from common import Graph, Stopwatch, add_graph, peak_from_here, peak_mb, random_grid, save, signed_graph, table
+from common import Graph, Stopwatch, add_graph, peak_from_here, peak_mb, random_grid, save, signed_graph, table, total
 
 import ooc_pf as pf
 
 KNOWN = {"cost": "cost", "bound_of_clusterings": "bound", "ratio": "ratio"}
 
 
-def solve(graph: Graph, **options: Any) -> tuple[pf.Result, dict[str, Any], list[dict[str, Any]]]:
+def solve(graph: Graph | Path, **options: Any) -> tuple[pf.Result, dict[str, Any], list[dict[str, Any]]]:
     """Our clusters, what they took, and what was known of them on the way."""
     peak_from_here()
     watch, known = Stopwatch(), []
@@ -42,6 +45,27 @@ def solve(graph: Graph, **options: Any) -> tuple[pf.Result, dict[str, Any], list
     facts = watch.facts()
     end = {"cost": result.cost, "bound": result.lp_lower_bound, "ratio": result.certified_ratio}
     return result, {**facts, "peak_mb": peak_mb()}, [*known, {**facts, **end}]
+
+
+def solve_on_disk(
+    args: argparse.Namespace, options: dict[str, Any]
+) -> tuple[pf.Result, dict[str, Any], list[dict[str, Any]]]:
+    """The same from a workspace; with bytes read and written, and the size of the state."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run.pf"
+        pf.convert(args.edges, run, kind="signed", duplicates=args.duplicates, columns=args.columns)
+        result, facts, known = solve(run, external=True, memory=args.memory, **options)
+        facts["state_mb"] = round(sum(file.stat().st_size for file in run.rglob("*") if file.is_file()) / 1e6)
+        facts |= {name: total(result.history, name) for name in ("read_bytes", "written_bytes")}
+        print(", ".join(f"{name} {value:,}" for name, value in facts.items()))
+        return result, facts, known
+
+
+def compile_kernels(disk: bool) -> None:
+    """Solve a small problem of the kind, before the clock starts."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"external": True, "workspace": Path(folder) / "run.pf"} if disk else {}
+        pf.correlation_clustering(random_grid(8), tol=1e-6, max_iter=40, **options)
 
 
 def by_then(known: list[dict[str, Any]], facts: dict[str, Any], clock: str) -> str:
@@ -81,13 +105,15 @@ def main() -> None:
     parser.add_argument("--max-time", type=float)
     parser.add_argument("--opponents", default=",".join(opponents.OPPONENTS), help="by commas; 'none' for ours alone")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one opponent")
+    parser.add_argument("--disk", action="store_true", help="laid out for disk, in a workspace")
+    parser.add_argument("--memory", help="with --disk: how much ours may use")
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
-    graph = signed_graph(args)
-    pf.correlation_clustering(random_grid(8), tol=1e-6, max_iter=40)  # compiles
+    compile_kernels(args.disk)
+    options = {"tol": args.tol, "ratio": args.ratio, "max_time": args.max_time}
+    result, facts, known = solve_on_disk(args, options) if args.disk else solve(signed_graph(args), **options)
+    graph, rows = signed_graph(args), []
     print(f"{len(graph[0]):,} edges")
-    result, facts, known = solve(graph, tol=args.tol, ratio=args.ratio, max_time=args.max_time)
-    rows = []
     for name in args.opponents.split(",") if args.opponents != "none" else ():
         more = {"processor_seconds": facts["processor_seconds"]} if name == "repeated Leiden" else {}
         rows.append(row(name, opponents.measure(name, graph, args.limit, **more), known, "nothing"))
