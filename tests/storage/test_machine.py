@@ -1,5 +1,9 @@
 """What a container allows counts, not what the machine has."""
 
+import platform
+import subprocess
+import sys
+
 import pytest
 
 from ooc_pf.storage import machine
@@ -46,3 +50,37 @@ def test_what_cannot_be_read_is_no_limit(tmp_path, text):
 
 def test_a_budget_may_be_left_to_the_machine():
     assert parse_memory("auto") > 10**6
+
+
+COUNT_HEAPS = """
+import ctypes, sys, threading
+from ooc_pf.storage.machine import share_one_heap
+if sys.argv[2] == "shared":
+    share_one_heap()
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.fopen.restype = ctypes.c_void_p, ctypes.c_void_p
+ready = threading.Barrier(4)
+def allocate():
+    ready.wait()
+    for _ in range(1000):
+        libc.malloc(ctypes.c_size_t(2000))
+threads = [threading.Thread(target=allocate) for _ in range(4)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+report = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, report), libc.fclose(report)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has a heap for each thread")
+def test_threads_share_one_heap(tmp_path):
+    heaps = {}
+    for how in ("shared", "apart"):
+        report = tmp_path / how
+        subprocess.run([sys.executable, "-c", COUNT_HEAPS, report, how], check=True)
+        heaps[how] = report.read_text().count("<heap nr")
+    assert heaps["shared"] == 1 < heaps["apart"]
+
+
+def test_c_libraries_without_heaps_of_threads_are_left_alone(monkeypatch):
+    monkeypatch.setattr(machine.ctypes, "CDLL", lambda _: object())
+    machine.share_one_heap()
