@@ -1,5 +1,8 @@
 """Graphs laid out for disk: the same answers, and the same bits under any budget."""
 
+import signal
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -57,6 +60,42 @@ def test_the_layout_does_not_change_the_answer(problem, rng, tmp_path):
     assert outside.lower_bound == pytest.approx(inside.lower_bound, rel=1e-6)
     for oracle in ("igraph", "numba"):
         assert pf.verify(tmp_path / "run.pf", oracle=oracle)["violation_of_x"] <= 1e-9
+
+
+# Solves the workspace named, and is killed when so many parts of arcs were scanned for trees.
+KILLED = """
+import os, signal, sys
+import ooc_pf as pf
+from ooc_pf.kernels import lanes
+from ooc_pf.storage.memory import Budget
+left, scan = int(sys.argv[2]), lanes.relax_arcs
+def relax_arcs(*arguments):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return scan(*arguments)
+lanes.relax_arcs = relax_arcs
+pf.resume(sys.argv[1], memory=Budget(rows=1 << 20, vectors=1 << 19, slots=2, build=1 << 16))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.faults
+def test_a_kill_in_the_middle_of_a_scan_costs_nothing_but_the_time_since_the_last_commit(rng, tmp_path):
+    """Arcs come in pages of which two are held; the scans of a pass of trees are cut off at different places."""
+    graph = communities(rng, 6000, 32, signed=True)
+    killed, whole = tmp_path / "killed.pf", tmp_path / "whole.pf"
+    begin = {"external": True, "memory": TIGHT, "callback": lambda record: record["stage"] == "trees"}
+    for path in (killed, whole):
+        pf.correlation_clustering(graph, workspace=path, **begin)
+    before = pf.open(killed).n_iter
+    for scans in (3, 40):
+        done = subprocess.run([sys.executable, "-c", KILLED, killed, str(scans)], capture_output=True, text=True)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    assert pf.open(killed).n_iter >= before
+    end = {"memory": None, "callback": lambda record: record["iteration"] >= before + 2}
+    assert_same_bits(pf.resume(whole, **end), pf.resume(killed, **end))
 
 
 @pytest.mark.long
