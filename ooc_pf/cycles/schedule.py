@@ -421,6 +421,8 @@ class CycleSchedule:
             return len(self.wave(state, stage)) > 0 and done < numbers.REVISIT_PASSES * stage.waves
         if stage.name == DISJOINT:
             return found.cut
+        if stage.hops < 0 and self.settings.best_first:
+            return False  # trees look at all sources at once
         return done * self.wave_size(stage) < len(self.sources)
 
     def verdict(self, state: CycleState) -> str | None:
