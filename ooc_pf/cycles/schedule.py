@@ -393,19 +393,20 @@ class CycleSchedule:
         return following
 
     def _best_pass(self, now: CyclePlan, stage: Stage, turn: Turn, worst: float, enough: float) -> CyclePlan:
-        """The stage that last raised the bound most for its work, after each was tried once.
+        """The stage that raises the bound most for its work, as far as is known, after each was tried once.
 
-        What the others raised some time ago they would hardly raise today. So a stage is tried again as soon as the
-        present one falls behind, and its rate is then known anew.
+        What a stage raised some passes ago it would hardly raise today. Where the last one, trees, no longer pays,
+        complete passes are due.
         """
+        early = self.names[: self.names.index(CERTIFY)]
         rise = turn.after - (turn.before if now.wave == 0 else now.began)
         pays = worst > 0.0 and rise > enough
-        rates = {**now.rates, stage.name: rise / (now.work + self._work(stage, turn)) if pays else 0.0}
-        early = self.names[: self.names.index(CERTIFY)]
+        if stage.name == early[-1] and not pays:
+            return CyclePlan(CERTIFY, last=worst)
+        rates = {name: numbers.RATE_LEFT * rate for name, rate in now.rates.items()}
+        rates[stage.name] = rise / (now.work + self._work(stage, turn)) if pays else 0.0
         best = max(early, key=lambda name: rates.get(name, np.inf))
-        if rates.get(best, np.inf) > 0.0:
-            return CyclePlan(best, last=worst, rates=rates)
-        return CyclePlan(CERTIFY, last=worst)
+        return CyclePlan(best if rates.get(best, np.inf) > 0.0 else early[-1], last=worst, rates=rates)
 
     def _work(self, stage: Stage, turn: Turn) -> float:
         """What an iteration took, by counts that are the same for any budget and workers."""

@@ -68,8 +68,8 @@ class Settings:
     patience : int or None
         Passes of trees in which the bound may stand still before the next stage; None: one.
     best_first : bool or None
-        Of the stages before "certify" the one goes next that last raised the bound most for its work, after each was
-        tried once; None: they come in their order.
+        Of the stages before "certify" the one goes next that promises to raise the bound most for its work, after each
+        was tried once; None: they come in their order.
     """
 
     stages: tuple[Stage, ...]
@@ -243,6 +243,7 @@ LEFT_BY_SWEEPS = 0.5  # the part of a violation that is expected to be left afte
 SETTLED_OF_WORST, SETTLED_OF_TOLERANCE = 0.02, 0.01  # sweeps end when they correct less than these parts
 # Work in units of an arc that a bounded search looks at: an arc of a tree grown beside others, and a projection.
 WORK_OF_TREE_ARC, WORK_OF_PROJECTION = 0.3, 2.0
+RATE_LEFT = 0.25  # the part of what a stage raised the bound for its work that is expected of it one pass later
 REVISIT_PASSES = 2  # passes' worth of revisits before every source is searched again
 DISMISS_SHARE = 0.25  # unlisted pairs lose their variable once this share of them has no row
 # A run without room for the pairs it needs is given up after so many iterations in which the bound did not rise by a
