@@ -81,7 +81,7 @@ class Settings:
     def few_rows_at_once(self, most):
         """A pass over cycles of a signed graph takes up so many rows at most, and looks at few pairs at a time."""
         self._set("cycles.settings", BATCH_PAIRS=1)
-        for name in ("CLUSTERING", "CLUSTERING_ON_DISK", "COMPLETE", "LINEAR", "LINEAR_COMPLETE"):
+        for name in ("CLUSTERING", "CLUSTERING_ON_DISK", "COMPLETE", "LINEAR", "LINEAR_ON_DISK", "LINEAR_COMPLETE"):
             self._set("cycles.settings", **{name: replace(getattr(cycles, name), most_rows=most)})
 
     def small_reads(self, block=None, batch=None, most=None):
