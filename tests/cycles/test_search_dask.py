@@ -138,6 +138,15 @@ def test_trees_on_workers_keep_to_their_budget_and_to_the_room_for_rows(client, 
     assert min(client.run(pages_read).values()) > 0
 
 
+def test_trees_after_a_survey_are_grown_on_the_cluster_too(client, large, trees_sent, tmp_path, settings):
+    settings.surveys_on_disk()
+    options = {"external": True, "tol": 1e-4, "max_iter": 4}
+    alone = pf.correlation_clustering(large, workspace=tmp_path / "a.pf", **options)
+    assert {record["stage"] for record in alone.history} == {"certify"} and alone.history[0]["found"] > 0
+    assert_same_run(alone, pf.correlation_clustering(large, workspace=tmp_path / "b.pf", client=client, **options))
+    assert trees_sent
+
+
 def test_a_worker_that_dies_growing_trees_costs_its_task_not_the_run(client, large, tmp_path, monkeypatch):
     alone = solve_by_trees(large, tmp_path / "a.pf")
     submit, take_first, number, killed = parallel._submit, parallel._take_first, count(), []
