@@ -74,6 +74,11 @@ class Settings:
             stages = cycles.QUICK, cycles.REVISITS
             self._set("cycles.settings", **{name: replace(getattr(cycles, name), stages=stages, shrink=None)})
 
+    def surveys_on_disk(self):
+        """The linear program laid out for disk begins with complete passes by way of the contracted graph."""
+        stages = cycles.QUICK, cycles.REVISITS
+        self._set("cycles.settings", LINEAR_ON_DISK=replace(cycles.LINEAR_ON_DISK, stages=stages, shrink=1))
+
     def every_commit_at_once(self):
         """What is lost when a run is stopped does then not depend on the clock."""
         self._set("engine.place", WORTH=0.0)
@@ -81,7 +86,7 @@ class Settings:
     def few_rows_at_once(self, most):
         """A pass over cycles of a signed graph takes up so many rows at most, and looks at few pairs at a time."""
         self._set("cycles.settings", BATCH_PAIRS=1)
-        for name in ("CLUSTERING", "CLUSTERING_ON_DISK", "COMPLETE", "LINEAR", "LINEAR_COMPLETE"):
+        for name in ("CLUSTERING", "CLUSTERING_ON_DISK", "COMPLETE", "LINEAR", "LINEAR_ON_DISK", "LINEAR_COMPLETE"):
             self._set("cycles.settings", **{name: replace(getattr(cycles, name), most_rows=most)})
 
     def small_reads(self, block=None, batch=None, most=None):

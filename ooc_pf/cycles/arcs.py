@@ -151,12 +151,13 @@ class Scratch:
             self._labels = queue.make_labels(self._nodes)
         return self._labels
 
-    def lanes(self, kind: type) -> lanes.Lanes:
-        """For searches from many sources, with labels of this kind."""
-        if self._lanes is None or self._lanes.label.dtype != kind:
+    def lanes(self, kind: type, width: int | None = None) -> lanes.Lanes:
+        """For searches from many sources, or from no more than ``width`` of them, with labels of this kind."""
+        width = self.width if width is None else width
+        if self._lanes is None or self._lanes.label.dtype != kind or self._lanes.label.shape[1] != width:
             self._lanes = None
             self._make_room()
-            self._lanes = lanes.make_lanes(self._nodes, self.width, kind)
+            self._lanes = lanes.make_lanes(self._nodes, width, kind)
         return self._lanes
 
     @property

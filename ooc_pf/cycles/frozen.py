@@ -64,3 +64,25 @@ class SearchRules:
     slack: float
     coarse: bool = False
     together: bool = False
+
+
+@dataclass(frozen=True)
+class TreeRules:
+    """What the trees of a pass are grown for.
+
+    Attributes
+    ----------
+    penalty : float
+        What each arc of a way costs beside its length.
+    slack : float
+        By how much at least a row must be violated.
+    most : int
+        Rows that there is room for.
+    seed : int
+        Decides between ways of one length, and which closing edges are looked at.
+    """
+
+    penalty: float
+    slack: float
+    most: int
+    seed: int

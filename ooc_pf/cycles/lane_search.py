@@ -1,19 +1,13 @@
-"""Searches in lanes: from the sources of a block at once, and shortest-path trees from several roots at once."""
+"""Searches in lanes: from the sources of a block at once; `tree_search` grows trees by the same labels."""
 
-from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
 
-from ..engine.parallel import run_short_tasks
 from ..engine.rows import Rows
-from ..kernels import lanes, trees
-from ..kernels.lanes import SCRAMBLE
-from . import settings
+from ..kernels import lanes
 from .arcs import Arcs, Scratch
-from .contract import closing_edges
-from .found import NO_PAIRS, Found
-from .frozen import Frozen, SearchRules
+from .frozen import SearchRules
 
 
 def label_nodes(
@@ -91,103 +85,3 @@ def _rows(made: lanes.Lanes, ends: lanes.Ends, ways: lanes.Ways, slack: float) -
     start, violation, edges = np.zeros(count + 1, np.int64), np.empty(count), np.empty(entries, np.int32)
     lanes.write_rows(ends, ways, slack, made, start, violation, edges)
     return Rows(start, edges), violation
-
-
-MARK_BITS = 16  # shapes the bits: how finely closing edges are drawn
-MARKS = 1 << MARK_BITS
-
-
-# -- trees ------------------------------------------------------------------------------------------------------------
-
-
-class Forest:
-    """Shortest-path trees from some roots, and the best way through them for each closing edge.
-
-    As many trees are grown at a time as the workers have lanes for. What is found does not depend on that: where there
-    are more closing edges than rows to be kept, so many of them are looked at, drawn before the first tree.
-
-    Parameters
-    ----------
-    penalty : float
-        What each arc of a way costs beside its length.
-    slack : float
-        By how much at least a row must be violated.
-    most : int
-        Rows that there is room for.
-    seed : int
-    """
-
-    def __init__(self, frozen: Frozen, arcs: Arcs, penalty: float, slack: float, most: int, seed: int):
-        self._arcs, self._penalty, self._slack, self._most, self._seed = arcs, penalty, slack, most, seed
-        self._radius, drawn = self._draw(frozen)
-        self._near, self._far, self._closing, self._limit = drawn
-        self._price, self._gap = np.full(len(self._limit), np.inf), np.zeros(len(self._limit))
-        # The best row so far of each closing edge, among the rows that were held.
-        self._held, self._row, self._rows = [Rows.empty()], np.full(len(self._limit), -1), 0
-        self.relaxed = 0
-
-    def _draw(self, frozen: Frozen) -> tuple[float, list[np.ndarray]]:
-        """How far trees reach; and ends, numbers and limits of the closing edges that are looked at."""
-        widest, marked = 0.0, np.zeros(MARKS, np.int64)
-        for _, _, _, edge, limit in closing_edges(frozen):
-            widest = max(widest, float(limit.max()))
-            marked += np.bincount(self._marks(edge[limit > self._slack]), minlength=MARKS)
-        least = int(np.searchsorted(np.cumsum(marked), self._most, side="right"))
-        parts = [(*(np.empty(0, np.int32) for _ in range(3)), np.empty(0))]
-        for _, near, far, edge, limit in closing_edges(frozen):
-            drawn = (self._marks(edge) < least) & (limit > self._slack)
-            parts.append((near[drawn], far[drawn], edge[drawn], limit[drawn]))
-        return 2.0 * widest, [np.concatenate(part) for part in zip(*parts, strict=True)]
-
-    def grow(self, made: lanes.Lanes, roots: np.ndarray, stop: np.ndarray) -> int | None:
-        """A tree from each root, in a lane each; returns how many arcs were looked at, or None if it was stopped."""
-        measure = lanes.tree_measure(self._radius, self._penalty, self._seed)
-        limit = np.full(len(roots), lanes.limit_of(self._radius, measure), made.label.dtype)
-        relaxed = label_nodes(self._arcs, made, roots, limit, measure, stop)
-        for first, part in self._arcs.parts() if relaxed is not None else ():
-            lanes.find_parents(self._arcs.start, first, part, measure, made)
-        return relaxed
-
-    def climb(self, made: lanes.Lanes, tree: int, pool: Executor | None) -> None:
-        """Take up the ways through these trees, of which the first is number ``tree``, that beat those known."""
-        count = len(self._limit)
-        size = max(1, -(-count // settings.TREE_PARTS))
-        spans = [(made, tree, slice(at, min(at + size, count))) for at in range(0, count, size)]
-        for better, rows in run_short_tasks(pool, self._climb_span, spans):
-            self._row[better] = self._rows + np.arange(len(rows))
-            self._held.append(rows)
-            self._rows += len(rows)
-        if self._rows > settings.CROWDED_TREES * self._most:
-            self._let_go()
-
-    def _climb_span(self, made: lanes.Lanes, tree: int, span: slice) -> tuple[np.ndarray, Rows]:
-        """The closing edges of a span that have a better way, and the rows these make."""
-        near, far, closing = self._near[span], self._far[span], self._closing[span]
-        best, shortest, bar = np.empty(len(near), np.int32), np.empty(len(near)), self._limit[span] - self._slack
-        trees.best_trees(near, far, closing, bar, made, tree, self._penalty, best, self._price[span], shortest)
-        hit = np.flatnonzero(best >= 0)
-        self._gap[span][hit] = self._limit[span][hit] - shortest[hit]
-        start, edges = np.empty(len(hit) + 1, np.int64), np.empty(0, np.int32)
-        trees.tree_rows(near, far, closing, best, made, start, edges)
-        edges = np.empty(int(start[-1]), np.int32)
-        trees.tree_rows(near, far, closing, best, made, start, edges)
-        return span.start + hit, Rows(start, edges)
-
-    def _let_go(self) -> None:
-        """Hold the best rows only, in the order of their closing edges."""
-        found, rows = np.flatnonzero(self._row >= 0), Rows.join(self._held)
-        self._held = []  # makes room
-        self._held = [rows.take(self._row[found])]
-        self._row[found], self._rows = np.arange(len(found)), len(found)
-
-    def _marks(self, closing: np.ndarray) -> np.ndarray:
-        """A mark for each closing edge, by a hash of its number and the seed: those with low marks are looked at."""
-        mixed = np.array([self._seed], np.uint64) * SCRAMBLE
-        mixed = (closing.astype(np.uint64) ^ (mixed ^ (mixed >> np.uint64(29)))) * SCRAMBLE
-        return ((mixed ^ (mixed >> np.uint64(32))) * SCRAMBLE >> np.uint64(64 - MARK_BITS)).astype(np.int64)
-
-    def found(self) -> Found:
-        """The best row of each closing edge."""
-        self._let_go()
-        gap, none = self._gap[self._row >= 0], np.empty(0)
-        return Found(self._held[0], gap, none, np.empty(0, np.int32), none, NO_PAIRS, self.relaxed)

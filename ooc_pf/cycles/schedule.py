@@ -255,7 +255,7 @@ class CycleSchedule:
         generator = np.random.default_rng([self.seed, state.iteration])
         roots = draw_roots(iterate, self.settings.trees, generator)
         with self.monitor.timed("oracle"), self.monitor.bar("trees", len(roots)) as tick:
-            found = self._grow(freeze(iterate.program, iterate.y), roots, state.plan.last, tick)
+            found = self._grow(freeze(iterate.program, iterate.y, self._address()), roots, state.plan.last, tick)
         worst = float(found.violation.max(initial=0.0))
         return CyclePass(len(found.rows), worst, found.rows, found.relaxed)
 

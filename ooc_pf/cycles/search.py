@@ -22,9 +22,10 @@ from .arcs import Arcs, Scratch
 from .contract import Contracted, closing_edges, contract
 from .disjoint_search import DisjointSearch
 from .found import NO_PAIRS, Found, pair_number
-from .frozen import Frozen, SearchRules
+from .frozen import Frozen, SearchRules, TreeRules
 from .graph import Graph
-from .lane_search import Forest, search_lanes
+from .lane_search import search_lanes
+from .tree_search import Forest, TreeRows
 
 # Which sources to search from: their places in ``graph.sources``.
 Places = range | np.ndarray
@@ -241,23 +242,36 @@ class NumbaOracle:
         There is room for ``most`` of them: of more closing edges so many are looked at.
         """
         self.lay_out(frozen)
-        stop = np.zeros(1, np.uint8)
-        forest = Forest(frozen, self._arcs, penalty, slack, most, int(roots[0]))
+        forest, stop = self.plant(frozen, TreeRules(penalty, slack, most, int(roots[0]))), np.zeros(1, np.uint8)
+        width = min(settings.TREE_LANES, self._width)
 
         def grow(scratch: Scratch, some: np.ndarray) -> int | None:
-            return forest.grow(scratch.lanes(lanes.NARROW), some, stop) if tick() else None
+            return forest.grow(scratch.lanes(lanes.NARROW, width), some, stop) if tick() else None
 
-        width = min(settings.TREE_LANES, self._width)
         groups = cut(roots, width)
         for at in range(0, len(groups), len(self._all_scratch)):
             calls = list(zip(self._all_scratch, groups[at:], strict=False))
             relaxed = run_tasks(self._pool, grow, calls)
             if None in relaxed:
                 raise SearchStopped
-            forest.relaxed += sum(relaxed)
+            forest.best.relaxed += sum(relaxed)
             for k, (scratch, _) in enumerate(calls):
-                forest.climb(scratch.lanes(lanes.NARROW), (at + k) * width, self._pool)
-        return forest.found()
+                forest.climb(scratch.lanes(lanes.NARROW, width), (at + k) * width, self._pool)
+        return forest.best.rows().found
+
+    def plant(self, frozen: Frozen, rules: TreeRules) -> Forest:
+        """A forest without trees yet, over the arcs that are laid out."""
+        return Forest(frozen, self._arcs, rules)
+
+    def grow_alone(self, forest: Forest, roots: np.ndarray, tree: int) -> TreeRows:
+        """The best rows through trees from these roots alone, of which the first is number ``tree``."""
+        made = self._all_scratch[0].lanes(lanes.NARROW, len(roots))
+        try:
+            forest.best.relaxed = forest.grow(made, roots, np.zeros(1, np.uint8))
+            forest.climb(made, tree, None)
+            return forest.best.rows()
+        finally:
+            forest.begin_anew()
 
     def find_disjoint(
         self,

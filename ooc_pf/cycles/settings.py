@@ -273,6 +273,7 @@ BATCH_BLOCKS, BATCH_CLOSERS = 128, 1 << 14  # handed over together: blocks, and 
 SCAN_PAGES = 16  # read at a time when all arcs are read in order
 GATHERED_PAGES = 64  # of arcs, that are given their lengths together
 TREE_LANES = 16  # trees grown together: some for each core
+LEAST_TREE_LANES = 4  # trees of a task for a cluster, at least: together they cost little more than one
 BATCH_PAIRS = 1 << 20  # new pairs of a complete graph that come together, more or less
 TASKS_EACH = 16  # tasks for each worker, of a batch
 TREE_PARTS = 16  # tasks that look for rows in trees

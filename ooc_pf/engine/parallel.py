@@ -1,6 +1,7 @@
 """Tasks side by side through dask: threads for kernels, which release the interpreter lock, processes for the rest."""
 
 import asyncio
+import collections
 import contextlib
 import multiprocessing
 import signal
@@ -74,10 +75,14 @@ def worker_folder() -> str | None:
         return None
 
 
-def _run_on_cluster(client: Any, task: Callable[..., Any], calls: list[tuple]) -> list[Any]:
+RETRIES = 3  # a task whose worker dies goes to another one; one that fails by itself is not tried for ever
+
+
+@contextlib.contextmanager
+def _cluster_errors() -> Iterator[None]:
+    """Inside, what a cluster fails with is a `ClusterError` that tells how to go on."""
     try:
-        # A task whose worker dies goes to another one; one that fails by itself is not tried for ever.
-        return client.gather(client.map(task, *zip(*calls, strict=True), pure=False, retries=3))
+        yield
     except (Exception, asyncio.CancelledError) as error:
         if isinstance(error, WorkspaceError):
             raise
@@ -85,6 +90,43 @@ def _run_on_cluster(client: Any, task: Callable[..., Any], calls: list[tuple]) -
             f"the dask cluster failed ({type(error).__name__}: {error}); the workspace is as it was after its last "
             "iteration, resume it with this cluster or without"
         ) from error
+
+
+def _run_on_cluster(client: Any, task: Callable[..., Any], calls: list[tuple]) -> list[Any]:
+    with _cluster_errors():
+        return client.gather(client.map(task, *zip(*calls, strict=True), pure=False, retries=RETRIES))
+
+
+def _submit(client: Any, task: Callable[..., Any], call: tuple) -> Any:
+    with _cluster_errors():
+        return client.submit(task, *call, pure=False, retries=RETRIES)
+
+
+def cluster_size(client: Any) -> int:
+    """How many workers the cluster of a distributed client has now, at least one."""
+    with _cluster_errors():
+        return max(1, len(client.nthreads()))
+
+
+def run_on_cluster_in_turn(client: Any, task: Callable[..., Any], calls: Iterable[tuple]) -> Iterator[Any]:
+    """Results of ``task(*call)`` for every call, in the order of the calls, one at a time: for large ones.
+
+    As many calls are under way as there are workers, so that a worker has about one result that waits.
+    """
+    under_way: collections.deque[Any] = collections.deque()
+    for call in calls:
+        under_way.append(_submit(client, task, call))
+        if len(under_way) >= cluster_size(client):
+            yield _take_first(client, under_way)
+    while under_way:
+        yield _take_first(client, under_way)
+
+
+def _take_first(client: Any, under_way: collections.deque[Any]) -> Any:
+    """The result that was asked for first; the worker that made it gives it up then."""
+    future = under_way.popleft()
+    with _cluster_errors():
+        return client.gather(future)
 
 
 def run_tasks(pool: Executor | Any, task: Callable[..., Any], calls: Iterable[tuple]) -> list[Any]:

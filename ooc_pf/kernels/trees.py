@@ -11,22 +11,22 @@ from .lanes import SCRAMBLE, far
 
 
 @inlined
-def _climb(a, b, lane, bar, most, penalty, label, parent, length):
-    """(Length, length and penalties) of the way from ``a`` to ``b`` in a tree.
+def _climb(a, b, lane, bar, most, penalty, chance, label, parent, length):
+    """(Length, price) of the way from ``a`` to ``b`` in a tree, where the price is length, penalties and ``chance``.
 
     Both are inf once the first is not below ``bar``, or the second not below ``most``.
     """
-    way, price = 0.0, 0.0
+    way, cost = 0.0, 0.0
     if label[a, lane] == far(label) or label[b, lane] == far(label):
         way = np.inf
-    while a != b and way < bar and price < most:
+    while a != b and way < bar and cost + chance < most:
         if label[a, lane] >= label[b, lane]:
-            way, price = way + length[a, lane], price + length[a, lane] + penalty
+            way, cost = way + length[a, lane], cost + length[a, lane] + penalty
             a = parent[a, lane]
         else:
-            way, price = way + length[b, lane], price + length[b, lane] + penalty
+            way, cost = way + length[b, lane], cost + length[b, lane] + penalty
             b = parent[b, lane]
-    return (way, price) if way < bar and price < most else (np.inf, np.inf)
+    return (way, cost + chance) if way < bar and cost + chance < most else (np.inf, np.inf)
 
 
 @inlined
@@ -40,7 +40,7 @@ def _chance(pair, tree):
 
 @kernel
 def best_trees(near, far, closing, bar, lanes, first, penalty, best, price, shortest):
-    """The tree with the cheapest way for each pair, -1 where none is cheaper than the one known.
+    """The tree with the cheapest way for each pair, -1 where none is cheaper than the one known; of equals the first.
 
     Every arc costs ``penalty`` beside its length. Of ways that cost nearly the same each pair takes one at random, so
     that rows share few edges.
@@ -55,7 +55,7 @@ def best_trees(near, far, closing, bar, lanes, first, penalty, best, price, shor
     best : int32[pairs]
         Out: the lane.
     price : float64[pairs]
-        What a way must cost less than; brought down to the cost of the best one.
+        What a way must cost less than, its share of chance included; brought down to that of the best one.
     shortest : float64[pairs]
         Out: its length.
     """
@@ -63,11 +63,10 @@ def best_trees(near, far, closing, bar, lanes, first, penalty, best, price, shor
     for pair in range(len(near)):
         best[pair] = -1
         for lane in range(label.shape[1]):
-            chance = penalty * _chance(closing[pair], first + lane)
-            most = price[pair] - chance
-            way, cost = _climb(near[pair], far[pair], lane, bar[pair], most, penalty, label, parent, length)
+            chance, most = penalty * _chance(closing[pair], first + lane), price[pair]
+            way, cost = _climb(near[pair], far[pair], lane, bar[pair], most, penalty, chance, label, parent, length)
             if cost < most:
-                price[pair], shortest[pair], best[pair] = cost + chance, way, lane
+                price[pair], shortest[pair], best[pair] = cost, way, lane
 
 
 @kernel

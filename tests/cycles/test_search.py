@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.cycles.frozen import TreeRules
 from ooc_pf.cycles.inputs import load_edges
 from ooc_pf.cycles.lane_search import label_nodes
 from ooc_pf.cycles.passes import freeze
 from ooc_pf.cycles.search import Found, NumbaOracle, SearchRules, all_sources, cut
 from ooc_pf.cycles.search_igraph import IgraphSearcher
 from ooc_pf.cycles.stored import load_point, load_program
+from ooc_pf.cycles.tree_search import BestRows
 from ooc_pf.engine.parallel import worker_pool
 from ooc_pf.engine.rows import Rows
 from ooc_pf.kernels import lanes, paths
@@ -145,3 +147,27 @@ def test_what_trees_find_does_not_depend_on_how_many_are_grown_at_once(rng, most
     for other in found[1:]:
         assert np.array_equal(other.rows.edges, found[0].rows.edges)
         assert np.array_equal(other.violation, found[0].violation)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.03])  # without a penalty many ways cost the same
+@pytest.mark.parametrize("most", [20, 10_000])
+def test_groups_of_trees_that_are_grown_alone_find_the_same_together(rng, most, penalty):
+    """As workers of a cluster grow them, who know nothing of each other's rows."""
+    u, v, weight = random_signed(rng, 200, 1500, mean=0.2)
+    program = clustering_program(1.0, None)(as_edges(u, v, weight, 200), None, None, Pool())
+    frozen = freeze(program, Vector.of(np.round(rng.random(len(u)) * rng.integers(0, 2, len(u)) / 4, 2)))
+    roots = np.arange(0, program.graph.nodes, 20)[:10]
+    with worker_pool(2, processes=False) as pool:
+        oracle, rules = NumbaOracle(program.graph, pool, 2, width=4), {"penalty": penalty, "slack": 1e-9, "most": most}
+        whole = oracle.find_by_trees(frozen, roots, **rules, tick=lambda: True)
+        forest = oracle.plant(frozen, TreeRules(**rules, seed=int(roots[0])))
+        for width in (1, 3, 10):
+            best = BestRows(min(most, program.graph.closers), most)
+            for first in range(0, len(roots), width):
+                alone = oracle.grow_alone(forest, roots[first : first + width], first)
+                assert len(alone.rows) <= most
+                best.merge(alone)
+            found = best.rows().found
+            assert len(whole.rows) > 0 and np.array_equal(found.rows.start, whole.rows.start)
+            assert np.array_equal(found.rows.edges, whole.rows.edges)
+            assert np.array_equal(found.violation, whole.violation)

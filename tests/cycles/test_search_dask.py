@@ -2,6 +2,7 @@
 
 import os
 import signal
+from itertools import count
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from ooc_pf.cycles import search_dask
 from ooc_pf.engine import parallel
 from ooc_pf.storage.memory import Budget
 from tests.gallery import communities
-from tests.properties import assert_same_bits
+from tests.properties import assert_same_bits, assert_same_run
 
 distributed = pytest.importorskip("dask.distributed")
 
@@ -52,6 +53,34 @@ def sent(monkeypatch):
     return calls
 
 
+@pytest.fixture
+def trees_sent(monkeypatch):
+    """The tasks that grow trees on the cluster."""
+    calls = []
+
+    def submit(client, function, call):
+        assert function is search_dask.grow_trees
+        calls.append(call)
+        return parallel_submit(client, function, call)
+
+    parallel_submit = parallel._submit
+    monkeypatch.setattr(parallel, "_submit", submit)
+    return calls
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A graph whose linear program is solved by trees, nearly all of it."""
+    return communities(np.random.default_rng(5), 2000, 16, signed=True)
+
+
+def solve_by_trees(graph, path, **options):
+    """The linear program of a graph laid out for disk; most of its passes grow trees."""
+    result = pf.correlation_clustering(graph, tol=1e-4, external=True, workspace=path, **options)
+    assert sum(record["stage"] == "trees" for record in result.history) > len(result.history) / 2
+    return result
+
+
 def test_cluster_and_threads_give_the_same_bits(client, cluster, graph, sent, tmp_path):
     alone = pf.correlation_clustering(graph, gamma=1.0)
     assert not sent
@@ -87,6 +116,88 @@ def test_workers_page_what_does_not_fit(problem, client, sent, tmp_path, setting
     assert_same_bits(alone, problem(graph, workspace=tmp_path / "b.pf", client=client, memory=tight, **options))
     assert sent
     assert min(client.run(pages_read).values()) > 0
+
+
+def test_trees_grown_on_a_cluster_give_the_same_bits(client, large, trees_sent, tmp_path):
+    alone = solve_by_trees(large, tmp_path / "a.pf")
+    assert not trees_sent
+    assert_same_run(alone, solve_by_trees(large, tmp_path / "b.pf", client=client))
+    passes = sum(record["stage"] == "trees" for record in alone.history)
+    assert len(trees_sent) >= 2 * passes  # several tasks in each
+
+
+def test_trees_on_workers_keep_to_their_budget_and_to_the_room_for_rows(client, large, trees_sent, tmp_path, settings):
+    """Arcs and vectors are read from files again and again, and only some of the closing edges are looked at."""
+    settings.few_rows_at_once(400)
+    alone = solve_by_trees(large, tmp_path / "a.pf", max_iter=18)
+    assert max(record["found"] for record in alone.history) <= 400
+    tight = Budget(rows=1 << 20, vectors=1 << 17, slots=2, build=1 << 16, lanes=8)
+    together = solve_by_trees(large, tmp_path / "b.pf", max_iter=18, client=client, memory=tight)
+    assert_same_bits(alone, together)
+    assert {len(roots) for _, _, roots, _ in trees_sent} == {8}
+    assert min(client.run(pages_read).values()) > 0
+
+
+def test_trees_after_a_survey_are_grown_on_the_cluster_too(client, large, trees_sent, tmp_path, settings):
+    settings.surveys_on_disk()
+    options = {"external": True, "tol": 1e-4, "max_iter": 4}
+    alone = pf.correlation_clustering(large, workspace=tmp_path / "a.pf", **options)
+    assert {record["stage"] for record in alone.history} == {"certify"} and alone.history[0]["found"] > 0
+    assert_same_run(alone, pf.correlation_clustering(large, workspace=tmp_path / "b.pf", client=client, **options))
+    assert trees_sent
+
+
+def test_a_worker_that_dies_growing_trees_costs_its_task_not_the_run(client, large, tmp_path, monkeypatch):
+    alone = solve_by_trees(large, tmp_path / "a.pf")
+    submit, take_first, number, killed = parallel._submit, parallel._take_first, count(), []
+
+    def submit_to_a_standstill(*task):
+        """Workers stand still from the fifth task on, so that they surely have some when one is killed."""
+        if next(number) == 4:
+            stop_workers(signal.SIGSTOP)
+        return submit(*task)
+
+    def kill_one(client, under_way):
+        if standing:
+            busy = [address for address, tasks in client.processing().items() if tasks]
+            assert any(under_way[0].key in tasks for tasks in client.processing().values())
+            killed.append(standing.pop(busy[0]))
+            os.kill(killed[-1], signal.SIGKILL)  # the cluster starts another one in its place
+            for process in standing.values():
+                os.kill(process, signal.SIGCONT)
+            standing.clear()
+        return take_first(client, under_way)
+
+    def stop_workers(with_signal):
+        standing.update(client.run(os.getpid))
+        for process in standing.values():
+            os.kill(process, with_signal)
+
+    standing = {}
+    monkeypatch.setattr(parallel, "_submit", submit_to_a_standstill)
+    monkeypatch.setattr(parallel, "_take_first", kill_one)
+    together = solve_by_trees(large, tmp_path / "b.pf", client=client)
+    assert len(killed) == 1 and killed[0] not in client.run(os.getpid).values()
+    assert_same_run(alone, together)
+
+
+@pytest.mark.slow
+def test_trees_on_one_three_and_five_workers_give_the_same_bits(large, trees_sent, tmp_path):
+    """The more workers there are, the fewer trees a task grows."""
+    alone, widths = solve_by_trees(large, tmp_path / "alone.pf"), []
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for workers in (1, 3, 5):
+            cluster.scale(workers)
+            client.wait_for_workers(workers, timeout=120)
+            assert_same_run(alone, solve_by_trees(large, tmp_path / f"{workers}.pf", client=client))
+            widths.append(len(trees_sent[-1][2]))
+            trees_sent.clear()
+    assert len(set(widths)) == 3
 
 
 @pytest.mark.slow

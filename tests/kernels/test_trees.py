@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ooc_pf.cycles.arcs import Arcs
-from ooc_pf.cycles.frozen import Frozen
+from ooc_pf.cycles.frozen import Frozen, TreeRules
 from ooc_pf.cycles.graph import build_graph
-from ooc_pf.cycles.lane_search import Forest
+from ooc_pf.cycles.tree_search import Forest
 from ooc_pf.kernels import lanes
 from ooc_pf.storage.vectors import Vector
 from tests import naive
@@ -21,12 +21,13 @@ def find(graph, x, roots, width, most=1 << 20):
     """Rows through trees from ``roots``, so many at a time, each below the length 100."""
     arcs = Arcs(graph)
     arcs.set_lengths(x.__getitem__)
-    forest = Forest(Frozen(graph, Vector.of(x), lambda part: np.full(len(part), 100.0)), arcs, 1e-9, 0.0, most, 1)
+    frozen = Frozen(graph, Vector.of(x), lambda part: np.full(len(part), 100.0))
+    forest = Forest(frozen, arcs, TreeRules(penalty=1e-9, slack=0.0, most=most, seed=1))
     for at in range(0, len(roots), width):
         made = lanes.make_lanes(graph.nodes, width, lanes.NARROW)
         forest.grow(made, roots[at : at + width], NEVER)
         forest.climb(made, at, None)
-    return forest.found()
+    return forest.best.rows().found
 
 
 @given(st.integers(0, 2**32 - 1))
