@@ -178,6 +178,7 @@ def _add_export(add: AddCommand) -> None:
     sub.add_argument("target", metavar="FILE")
     sub.add_argument("--format", choices=FORMATS)
     sub.add_argument("--clusters", action="store_true", help="write the cluster of each node instead of the edges")
+    sub.add_argument("--duals", action="store_true", help="of rows of your own: write the multiplier of each")
     text = "fail, and write nothing, if the run has not converged"
     sub.add_argument("--require-converged", action="store_true", help=text)
     sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
@@ -332,7 +333,7 @@ def _report(args: Args) -> int:
 def _export(args: Args) -> int:
     from .export import write_answer
 
-    options = (args.format, args.clusters, args.memory, args.require_converged)
+    options = (args.format, args.clusters, args.duals, args.memory, args.require_converged)
     done = write_answer(args.workspace, args.target, *options)
     if done.note:
         print(f"note: {done.note}", file=sys.stderr)
