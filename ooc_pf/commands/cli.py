@@ -129,7 +129,8 @@ def _add_convert(add: AddCommand) -> None:
     sub.add_argument("--delimiter", metavar="SIGN", help=text)
     text = "the first data line does, or does not, hold the names of the columns (default: found in the file)"
     sub.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
-    sub.add_argument("--kind", choices=KINDS, default="distance", help="what the value is (default: %(default)s)")
+    text = "what the value is (default: signed in a MULTICUT file, else distance)"
+    sub.add_argument("--kind", choices=KINDS, help=text)
     sub.add_argument("--duplicates", choices=POLICIES, help="rule for repeated pairs (default: mean; sum if signed)")
     sub.add_argument("--bad-lines", choices=BAD_LINES, default="error", help="stop at a bad line, or skip it")
     sub.add_argument("--memory", default="1GB", metavar="SIZE", help="most memory to use (default: %(default)s)")
