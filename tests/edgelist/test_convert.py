@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ooc_pf.edgelist import merge
 from ooc_pf.edgelist.convert import convert
 from ooc_pf.edgelist.describe import describe
 from ooc_pf.edgelist.fields import PLAIN_INTEGER
@@ -272,3 +273,21 @@ def test_ctrl_c_leaves_nothing(tmp_path, monkeypatch, stage):
         pytest.fail("the signal came after the conversion")
     assert code == 130
     assert [entry.name for entry in tmp_path.iterdir()] == ["links.txt"]
+
+
+def test_a_database_that_tells_no_progress_converts_all_the_same(tmp_path, monkeypatch):
+    """In a notebook without ipywidgets DuckDB refuses to measure progress."""
+    connect = merge.duckdb.connect
+
+    class Silent:
+        def __init__(self, *given, **options):
+            self._connection = connect(*given, **options)
+
+        def execute(self, query):
+            raise merge.duckdb.InvalidInputException("required package 'ipywidgets' is missing")
+
+        def __getattr__(self, name):
+            return getattr(self._connection, name)
+
+    monkeypatch.setattr(merge.duckdb, "connect", Silent)
+    assert read(tmp_path, HEADER, progress=True)[0] == EXPECTED
