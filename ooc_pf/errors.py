@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-BRIEF = 3  # a name of more letters, with something behind it, is taken for a longer way to say the same
+BRIEF = 2  # a name of more letters, with something behind it, is taken for a longer way to say the same
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -14,7 +14,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     (" (did you mean '--tol'?)", " (did you mean 'solve'?)", '')
     """
     folded, by_fold = name.casefold(), {each.casefold(): each for each in known}
-    begins = [each for each in by_fold if len(each) > BRIEF and folded.startswith(each)]
+    begins = [each for each in by_fold if len(each.strip("-_")) > BRIEF and folded.startswith(each)]
     found = [max(begins, key=len)] if begins else difflib.get_close_matches(folded, by_fold, n=1)
     return f" (did you mean {by_fold[found[0]]!r}?)" if found else ""
 

@@ -19,6 +19,7 @@ from .cycles import settings
 from .cycles.graph import build_graph
 from .cycles.inputs import read_edges
 from .cycles.search import Frozen, NumbaOracle, SearchRules, all_sources, cut
+from .engine.names import LONGEST, NAMED, Names
 from .engine.rows import Rows
 from .errors import InputError
 from .kernels.paths import UNLIMITED
@@ -26,7 +27,6 @@ from .storage.vectors import Vector
 
 TABLE_ENTRIES = 1 << 17  # shapes the bits: entries of a table read at a time
 CYCLE_ROUNDING = 1e-15  # of the longest edge: smaller violations of a cycle are rounding
-MOST_KEYS = 1 << 63
 Task = Callable[[], Rows]
 Tasks = Callable[[np.ndarray, np.random.Generator], Iterable[Task]]
 
@@ -127,17 +127,34 @@ def _with_keys(rows: Rows, keys: list[Any]) -> Rows:
     if len(keys) != len(rows):
         raise InputError(f"the oracle returned {len(rows)} rows and {len(keys)} keys")
     for key in given:
-        if not isinstance(key, Integral) or not 0 <= key < MOST_KEYS:
-            raise InputError(f"the key of a row must be a whole number from 0 to 2^63 - 1, found {key!r}")
+        _check_key(key)
     if len(set(given)) < len(given):
         twice = next(key for key in given if given.count(key) > 1)
-        raise InputError(f"the oracle gave the key {twice} to two rows; a key stands for one row, whenever it is given")
+        raise InputError(
+            f"the oracle gave the key {twice!r} to two rows; a key stands for one row, whenever it is given"
+        )
     if not given:
         return rows
-    known = np.array([key is not None for key in keys])
+    numbers = np.array([isinstance(key, Integral) for key in keys])
     found = rows.keys().copy()
-    found[known] = np.array(given, np.uint64)
-    return replace(rows, key=found)
+    found[numbers] = np.array([key for key in given if isinstance(key, Integral)], np.uint64)
+    if numbers.sum() == len(given):
+        return replace(rows, key=found)
+    names = Names.of([str(key) if isinstance(key, str) else "" for key in keys])
+    return replace(rows, key=names.keyed(found), names=names)
+
+
+def _check_key(key: Any) -> None:
+    """Refuse what is neither a whole number nor a name."""
+    if isinstance(key, str):
+        try:
+            size = len(key.encode())
+        except UnicodeEncodeError:
+            raise InputError(f"the key {key!r} is no text: it holds half of a character of two") from None
+        if not 1 <= size <= LONGEST:
+            raise InputError(f"a key of text must have 1 to {LONGEST} bytes, found {size} ({key[:20]!r})")
+    elif not isinstance(key, Integral) or not 0 <= key < NAMED:
+        raise InputError(f"the key of a row must be text or a whole number from 0 to 2^63 - 1, found {key!r}")
 
 
 @dataclass(frozen=True)
@@ -285,9 +302,9 @@ def random_subset(A: Any, b: Any, count: int, *, equality: Any = False, run: int
 def from_function(function: Callable[[np.ndarray], Any], *, complete: bool = True, check: Any = None) -> Oracle:
     """Rows from a function of x: ``(A, b)``, ``(A, b, equality)`` or a list of ``(indices, coefficients, rhs)``.
 
-    Rows may have keys, whole numbers by which ``result.duals`` has their multipliers, such as places in a list of
-    names: ``(A, b, equality, keys)``, or ``(indices, coefficients, rhs, equality, key)``. The same key must stand for
-    the same row in every call. Without one, a row goes by a hash of its content.
+    Rows may have keys, text or whole numbers by which ``result.duals`` has their multipliers: ``(A, b, equality,
+    keys)``, or ``(indices, coefficients, rhs, equality, key)``. The same key must stand for the same row in every call.
+    Without one, a row goes by a hash of its content.
 
     Parameters
     ----------
@@ -300,11 +317,10 @@ def from_function(function: Callable[[np.ndarray], Any], *, complete: bool = Tru
     Examples
     --------
     >>> import ooc_pf as pf
-    >>> names = ["width", "height", "both"]
     >>> def limits(x):
-    ...     return [([0], [1.0], 3.0, False, 0), ([1], [1.0], 3.0, False, 1), ([0, 1], [1.0, 1.0], 4.0, False, 2)]
+    ...     return [([0], [1.0], 3.0, False, "width"), ([0, 1], [1.0, 1.0], 4.0, False, "both")]
     >>> result = pf.project_and_forget(pf.objectives.quadratic([3.5, 1.5]), limits)
-    >>> {names[key]: round(dual, 6) for key, dual in result.duals.items()}
+    >>> {name: round(dual, 6) for name, dual in result.duals.items()}
     {'both': 0.5}
     """
     tasks = _ask(function)

@@ -1,7 +1,9 @@
 """What loads when: the package and the help of its command load no library, and a name loads what it needs."""
 
+import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,25 @@ def test_version(capsys):
 
 def test_types_are_for_users_too():
     assert (Path(pf.__file__).parent / "py.typed").exists()
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_an_editable_install_is_a_plain_path():
+    """With the packages below one named directory setuptools writes no import hook, which hides types from mypy."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert tools["package-dir"] == {"": "."}
+
+
+@pytest.mark.slow
+def test_the_script_of_a_user_type_checks(tmp_path):
+    script = tmp_path / "script.py"
+    call = "pf.metric_nearness(([0, 1, 0], [1, 2, 2], [1.0, 1.0, 3.0])"
+    script.write_text(f"import ooc_pf as pf\nr = {call})\nreveal_type(r)\nreveal_type(r.gap)\n{call}, toll=1)\n")
+    arguments = ["--follow-imports=silent", "--cache-dir", str(tmp_path / "cache"), str(script)]
+    place = {**os.environ, "MYPYPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-m", "mypy", *arguments], capture_output=True, text=True, env=place)
+    lines = done.stdout.splitlines()
+    assert '"ooc_pf.engine.result.Result"' in lines[0] and '"float"' in lines[1], done.stdout
+    assert 'script.py:5: error: Unexpected keyword argument "toll"' in lines[2] and "Found 1 error" in lines[-1]

@@ -129,7 +129,8 @@ def _add_convert(add: AddCommand) -> None:
     sub.add_argument("--delimiter", metavar="SIGN", help=text)
     text = "the first data line does, or does not, hold the names of the columns (default: found in the file)"
     sub.add_argument("--header", action=argparse.BooleanOptionalAction, default=None, help=text)
-    sub.add_argument("--kind", choices=KINDS, default="distance", help="what the value is (default: %(default)s)")
+    text = "what the value is (default: signed in a MULTICUT file, else distance)"
+    sub.add_argument("--kind", choices=KINDS, help=text)
     sub.add_argument("--duplicates", choices=POLICIES, help="rule for repeated pairs (default: mean; sum if signed)")
     sub.add_argument("--bad-lines", choices=BAD_LINES, default="error", help="stop at a bad line, or skip it")
     sub.add_argument("--memory", default="1GB", metavar="SIZE", help="most memory to use (default: %(default)s)")
@@ -178,6 +179,7 @@ def _add_export(add: AddCommand) -> None:
     sub.add_argument("target", metavar="FILE")
     sub.add_argument("--format", choices=FORMATS)
     sub.add_argument("--clusters", action="store_true", help="write the cluster of each node instead of the edges")
+    sub.add_argument("--duals", action="store_true", help="of rows of your own: write the multiplier of each")
     text = "fail, and write nothing, if the run has not converged"
     sub.add_argument("--require-converged", action="store_true", help=text)
     sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
@@ -332,7 +334,7 @@ def _report(args: Args) -> int:
 def _export(args: Args) -> int:
     from .export import write_answer
 
-    options = (args.format, args.clusters, args.memory, args.require_converged)
+    options = (args.format, args.clusters, args.duals, args.memory, args.require_converged)
     done = write_answer(args.workspace, args.target, *options)
     if done.note:
         print(f"note: {done.note}", file=sys.stderr)

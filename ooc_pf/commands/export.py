@@ -19,7 +19,7 @@ from ..storage.files import local_path, replacing
 from ..storage.memory import MIB, parse_memory, refuse_below
 from ..storage.workspace import Workspace, read_steadily
 from .formats import format_of
-from .handed import KINDS, write_handed
+from .handed import KINDS, write_duals, write_handed
 from .weights import read_weights, write_weights
 
 # Cost only: rows and bytes of text written at once without a budget, and the fewest rows within one.
@@ -58,6 +58,7 @@ def export(
     *,
     format: str | None = None,
     clusters: bool = False,
+    duals: bool = False,
     memory: int | str | None = None,
     require_converged: bool = False,
 ) -> int:
@@ -78,6 +79,8 @@ def export(
         it is ``class, feature, weight``, or arrays ``coef``, ``intercept``, ``classes`` and ``features`` in npz. Of
         transport it is ``row, column, mass`` of the plan, in npz a scipy.sparse array; of metric learning ``row,
         column, value`` of the components, in npz an array ``components``.
+    duals : bool
+        Of rows of your own: write ``row, multiplier`` of each that matters, by its name or number.
     memory : int or str, optional
         A budget. All labels must fit; rows are written in parts that do, except to npz.
     require_converged : bool
@@ -88,7 +91,7 @@ def export(
     int
         How many rows were written.
     """
-    done = write_answer(workspace, target, format, clusters, memory, require_converged)
+    done = write_answer(workspace, target, format, clusters, duals, memory, require_converged)
     if done.note:
         warnings.warn(done.note, stacklevel=2)
     return done.rows
@@ -99,6 +102,7 @@ def write_answer(
     target: str | Path,
     format: str | None,
     clusters: bool,
+    duals: bool,
     memory: int | str | None,
     require_converged: bool,
 ) -> Exported:
@@ -111,8 +115,12 @@ def write_answer(
     def write(place: Workspace) -> Exported:
         kind = place.manifest["graph"]["kind"]
         of_svm, handed = kind == "svm", kind in KINDS
-        if not (of_svm or handed or place.edges.exists()):
-            raise WorkspaceError(f"{place.name} holds no graph to export; its answer is pf.open({str(place.name)!r}).x")
+        if duals and kind != "rows":
+            raise WorkspaceError(f"{place.name} has no multipliers by row to export; project_and_forget makes them")
+        if not (of_svm or handed or duals or place.edges.exists()):
+            others = "; `--duals` (duals=True) writes the multipliers of its rows" if kind == "rows" else ""
+            whole = f"its answer is pf.open({str(place.name)!r}).x{others}"
+            raise WorkspaceError(f"{place.name} holds no graph to export; {whole}")
         outcome, unfinished = place.outcome, _unfinished(place)
         if unfinished and require_converged:
             raise WorkspaceError(f"{unfinished}; nothing was written, as a converged run was asked for")
@@ -121,6 +129,8 @@ def write_answer(
         if of_svm:
             count = write_weights(read_weights(place), target, format, unfinished)
             return Exported(count, "weights", place.manifest["status"], unfinished)
+        if duals:
+            return Exported(write_duals(place, target, format), "rows", place.manifest["status"], unfinished)
         if handed:
             return Exported(*write_handed(place, target, format), place.manifest["status"], unfinished)
         answer = _Answer(place, clusters, memory, format)

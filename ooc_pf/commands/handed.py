@@ -1,4 +1,4 @@
-"""What runs of transport and metric learning found, in one file: a plan, or the components of a metric."""
+"""What runs on Python objects found, in one file: a plan, the components of a metric, or the multipliers of rows."""
 
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -52,6 +52,20 @@ def _write_components(components: np.ndarray, file: Any, format: str) -> None:
         return
     row, column = np.indices(components.shape)
     _write_table(pa.table({"row": row.ravel(), "column": column.ravel(), "value": components.ravel()}), file, format)
+
+
+def write_duals(place: Workspace, target: Path, format: str) -> int:
+    """Write ``row, multiplier`` of the rows that matter, rows by name if one has any; returns how many those are."""
+    duals = open_workspace(place.name).duals
+    named = any(isinstance(key, str) for key in duals)
+    row = np.array([str(key) for key in duals] if named else list(duals), None if named else np.uint64)
+    multiplier = np.array(list(duals.values()), np.float64)
+    with replacing(target, ".partial") as file:
+        if format == "npz":
+            np.savez(file, row=row, multiplier=multiplier)
+        else:
+            _write_table(pa.table({"row": row, "multiplier": multiplier}), file, format)
+    return len(duals)
 
 
 def _write_table(table: pa.Table, file: Any, format: str) -> None:

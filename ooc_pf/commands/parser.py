@@ -67,7 +67,8 @@ EXAMPLES = {
         ooc-pf report links.pf -o report.html""",
     "export": """
         ooc-pf export links.pf answer.parquet
-        ooc-pf export votes.pf clusters.csv --clusters""",
+        ooc-pf export votes.pf clusters.csv --clusters
+        ooc-pf export own.pf duals.csv --duals""",
     "example": """
         ooc-pf example --keep club""",
     "completion": """

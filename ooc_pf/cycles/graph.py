@@ -247,12 +247,12 @@ def canonical_edges(u, v, value, labels=None) -> tuple[np.ndarray, np.ndarray, n
         if len(ends) and (ends.min() < 0 or ends.max() >= 2**31 - 1):
             raise InputError(f"{name} must hold node numbers from 0 to {2**31 - 2}, found {ends.min()} to {ends.max()}")
     for wrong, what, remedy in (
-        (~np.isfinite(value), "a value that is not a finite number", "remove it or give it a value"),
+        (~np.isfinite(value), "not a finite number", "remove it or give it a value"),
         (u == v, "a self loop", "remove it"),
     ):
         if wrong.any():
             at = int(np.argmax(wrong))
-            raise InputError(f"edge {at}: {_names(labels, u[at], v[at])} with value {value[at]} is {what}; {remedy}")
+            raise InputError(f"edge {at}: {_names(labels, u[at], v[at])} with value {value[at]}: {what}; {remedy}")
     low, high = np.minimum(u, v).astype(np.int64), np.maximum(u, v).astype(np.int64)
     pair = low * (high.max(initial=0) + 1) + high
     order = np.argsort(pair, kind="stable")

@@ -20,6 +20,7 @@ from .choices import BAD_LINES, KINDS, POLICIES
 from .delimiters import parse_delimiter
 from .layout import Asked
 from .merge import Database, number_nodes, write_edges
+from .multicut import usual_kind
 from .parquet import ParquetSource
 from .progress import Progress
 from .sources import no_trace, readable_file
@@ -38,7 +39,7 @@ def convert(
     columns: str | Iterable[str | int] | None = None,
     delimiter: str | None = None,
     header: bool | None = None,
-    kind: str = "distance",
+    kind: str | None = None,
     duplicates: str | None = None,
     bad_lines: str = "error",
     memory: int | float | str | None = "1GB",
@@ -71,8 +72,9 @@ def convert(
     header : bool, optional
         Whether the first data line holds names. By default it does if it names nodes as above, or if it has no number
         while the lines below it have; where it may be either, it is refused.
-    kind : {"distance", "signed"}
-        What the value is: a target distance (1 if there is no such column), or a signed weight (zeros are dropped).
+    kind : {"distance", "signed"}, optional
+        What the value is: a target distance (1 if there is no such column), or a signed weight (zeros are dropped). By
+        default a signed weight in MULTICUT files, which have no others, and else a distance.
     duplicates : {"mean", "sum", "sign", "first", "error"}, optional
         What becomes of a pair that is given more than once. ``"sign"`` (signed only) takes the sign of the sum of the
         signs. Signed pairs that cancel to zero are dropped. The default is mean for distances, sum for signed weights.
@@ -99,9 +101,8 @@ def convert(
     BudgetError
         The memory is too small.
     """
-    duplicates = duplicates or ("sum" if kind == "signed" else "mean")
-    _check_option("kind", kind, KINDS)
-    _check_option("duplicates", duplicates, POLICIES if kind == "signed" else [p for p in POLICIES if p != "sign"])
+    if kind is not None:
+        _check_option("kind", kind, KINDS)
     _check_option("bad_lines", bad_lines, BAD_LINES)
     _check_option("header", header, (True, False, None))
     asked = Asked(_parse_columns(columns), parse_delimiter(delimiter), header)
@@ -109,7 +110,10 @@ def convert(
     with no_trace(workspace), building(workspace) as directory, Progress(progress) as bar:
         scratch = directory.absolute() / "scratch"
         scratch.mkdir()
-        reader = _open_source(readable_file(source, scratch / "given"), asked, kind, bad_lines == "skip")
+        file = readable_file(source, scratch / "given")
+        kind = kind or usual_kind(file)
+        duplicates = _checked_rule(duplicates, kind)
+        reader = _open_source(file, asked, kind, bad_lines == "skip")
         report = _fill(directory / EDGES, scratch, reader, kind, duplicates, budget, bar)
         shutil.rmtree(scratch)
         create_manifest(directory, kind=kind, nodes=report["nodes"], edges=report["edges"], source=report)
@@ -158,6 +162,13 @@ def _check_option(name: str, value: Any, allowed: Iterable[Any]) -> None:
         raise InputError(
             f"{name} {value!r} is unknown here{nearest(str(value), known)}; choose one of {', '.join(known)}"
         )
+
+
+def _checked_rule(duplicates: str | None, kind: str) -> str:
+    """What becomes of a pair that is given more than once."""
+    rule = duplicates or ("sum" if kind == "signed" else "mean")
+    _check_option("duplicates", rule, POLICIES if kind == "signed" else [p for p in POLICIES if p != "sign"])
+    return rule
 
 
 def _parse_columns(columns: str | Iterable[str | int] | None) -> tuple[str, ...] | None:

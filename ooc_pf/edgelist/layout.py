@@ -185,7 +185,10 @@ class _TableHead:
             raise InputError(f"{self.path.name}: {told}; give positions from 1")
         else:
             has_header = True
-            positions = locate(self.path.name, columns, self.names, f"in its header, line {self.number}")
+            where = f"in its header, line {self.number}"
+            if any(is_number(name.encode()) for name in self.names):
+                where = f"in line {self.number}, which looks like data: without a header give positions from 1,"
+            positions = locate(self.path.name, columns, self.names, where)
         if has_header and not are_positions(columns):
             self._check_width()
         self._check_values(positions, has_header)

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError
+from .kinds import is_id, plain_type
 from .tables import as_column, is_table, read_columns
 
 # Names of splink. Records of several data sets are told apart by both of their ids, joined as splink joins them.
@@ -30,7 +31,7 @@ def read_links(
     if is_table(links):
         a, b, values, is_probability = _read_link_table(links, source, target, weight, probability)
     elif isinstance(links, tuple) and len(links) == 3:
-        a, b = (as_column(np.asarray(ends)) for ends in links[:2])
+        a, b = (_ids(np.asarray(ends), what) for ends, what in zip(links[:2], ("left ids", "right ids"), strict=True))
         values, is_probability = np.asarray(links[2], np.float64), probability is not None
     else:
         raise InputError(f"links must be a table or arrays (left, right, weight), found {type(links).__name__}")
@@ -91,4 +92,20 @@ def read_pairs(given: Any, what: str) -> tuple[pa.ChunkedArray, pa.ChunkedArray]
         pairs[:] = [(one, two) for one, two in given]
     except (TypeError, ValueError):
         raise InputError(f"{what} must be a list of pairs of ids, or a table with two columns of ids") from None
-    return as_column(pairs[:, 0].tolist()), as_column(pairs[:, 1].tolist())
+    return _ids(pairs[:, 0].tolist(), what), _ids(pairs[:, 1].tolist(), what)
+
+
+def read_records(given: Any) -> pa.ChunkedArray:
+    """The ids of records."""
+    return _ids(given, "records")
+
+
+def _ids(values: Any, what: str) -> pa.ChunkedArray:
+    """Ids, none of which is missing."""
+    found = as_column(values)
+    if found.null_count:
+        row = pc.index(found.is_null(), True).as_py()
+        raise InputError(f"{what}, entry {row} (from 0): an id is missing; remove it")
+    if not is_id(plain_type(found.type)) and len(found):
+        raise InputError(f"{what}: ids must be integers or text, found {found.type}")
+    return found

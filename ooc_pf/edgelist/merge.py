@@ -59,7 +59,8 @@ class Database:
     def __init__(self, directory: Path, budget: int | None, show: Callable[[str, float], None]):
         self._directory, self._budget, self._show = directory, budget, show
         self._connection = duckdb.connect(":memory:", config=_settings(directory, budget))
-        self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        with contextlib.suppress(duckdb.InvalidInputException):  # in a notebook without ipywidgets: no fractions then
+            self._connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
         self._thread = concurrent.futures.ThreadPoolExecutor(1)
 
     def __enter__(self) -> "Database":

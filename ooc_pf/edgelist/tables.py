@@ -81,6 +81,13 @@ def as_column(values: Any) -> pa.ChunkedArray:
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
 
+def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Values of another type; those stored by number in a dictionary, as categories are, come without it."""
+    if not pa.types.is_dictionary(values.type):
+        return values.cast(kind)
+    return pa.chunked_array([chunk.dictionary.cast(kind).take(chunk.indices) for chunk in values.chunks], kind)
+
+
 def _choose(names: list[str], what: str, source: str | None, target: str | None, weight: str | None) -> tuple[int, ...]:
     """The places of source, target and perhaps weight."""
     if (source is None) != (target is None):
@@ -105,7 +112,7 @@ def number_nodes(*columns: pa.ChunkedArray) -> tuple[list[np.ndarray], np.ndarra
     """Nodes as numbers in the order of their labels, and the labels; one text among them makes all of them text."""
     kind = pa.large_string() if any(is_text(plain_type(ends.type)) for ends in columns) else pa.int64()
     try:
-        columns = tuple(ends.cast(plain_type(ends.type)).cast(kind) for ends in columns)
+        columns = tuple(_cast(ends, kind) for ends in columns)
     except pa.ArrowInvalid:
         raise InputError("there are node ids above 2**63 - 1; give them as text") from None
     labels = pc.unique(pa.chunked_array([chunk for ends in columns for chunk in ends.chunks], kind))

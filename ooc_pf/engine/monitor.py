@@ -12,8 +12,8 @@ from typing import Any, TextIO
 
 import numpy as np
 
-INTERVAL = 0.2  # seconds between two drawings of the bar
-WIDTH = 30  # characters of the bar
+from .bars import new_bar
+
 COLUMNS = 79  # of a line about an iteration, at most
 
 LOG = logging.getLogger("ooc_pf")  # gets all that progress shows, whether it is shown or not
@@ -21,8 +21,6 @@ LOG = logging.getLogger("ooc_pf")  # gets all that progress shows, whether it is
 
 class Monitor:
     """Measures time, shows progress on stderr, logs it, and tells the run when to stop.
-
-    In notebooks the bar is one of tqdm's, if that is installed.
 
     Parameters
     ----------
@@ -57,8 +55,7 @@ class Monitor:
         self._counted = 0.0  # within the timed part under way, for parts of it
         self._interrupted = self._asked = False
         self.stop = np.zeros(1, np.uint8)
-        self._bar: tuple[str, int, int] | None = None
-        self._drawn = 0.0
+        self._bar = None if self._stream is None else new_bar(self._stream)
         self._tol: float | None = None
         self._ratio: float | None = None
 
@@ -88,7 +85,11 @@ class Monitor:
         """
         main = threading.current_thread() is threading.main_thread()
         with self._timer(), self._handlers() if main else contextlib.nullcontext():
-            yield
+            try:
+                yield
+            finally:
+                if self._bar is not None:
+                    self._bar.close()
 
     @contextlib.contextmanager
     def _timer(self) -> Iterator[None]:
@@ -163,47 +164,30 @@ class Monitor:
     def note(self, text: str) -> None:
         """Show a line of text."""
         LOG.info(text)
-        if self._stream:
-            self._clear_bar()
+        if self._bar is not None:
+            self._bar.clear()
             print(text, file=self._stream, flush=True)
 
     @contextlib.contextmanager
     def bar(self, what: str, total: int) -> Iterator[Callable[[], bool]]:
-        """Show a bar over ``total`` blocks.
+        """Show a bar over ``total`` blocks, 0 if nobody knows how many.
 
         Yields a function to call after each block. It returns whether to go on.
         """
-        self._bar = (what, 0, total)
-        widget = notebook_bar(what, total) if self._stream else None
+        done = 0
 
         def tick() -> bool:
-            if widget is not None:
-                widget.update()
-            elif self._bar is not None:
-                self._bar = (what, self._bar[1] + 1, total)
-                self._draw_bar()
+            nonlocal done
+            done += 1
+            if self._bar is not None:
+                self._bar.show(what, done, total)
             return self.stop_reason is None and not self.stop[0]
 
         try:
             yield tick
         finally:
-            if widget is not None:
-                widget.close()
-            self._clear_bar()
-            self._bar = None
-
-    def _draw_bar(self) -> None:
-        now = time.monotonic()
-        if self._stream and self._bar and self._stream.isatty() and now - self._drawn > INTERVAL:
-            what, done, total = self._bar
-            full = WIDTH * done // max(total, 1)
-            self._stream.write(f"\r  {what} [{'#' * full}{'.' * (WIDTH - full)}] {done}/{total} blocks ")
-            self._stream.flush()
-            self._drawn = now
-
-    def _clear_bar(self) -> None:
-        if self._stream and self._stream.isatty():
-            self._stream.write("\r\x1b[K")
+            if self._bar is not None:
+                self._bar.clear()
 
     def iteration(self, record: dict[str, Any]) -> None:
         """Show an iteration and pass its record to the callback."""
@@ -211,17 +195,6 @@ class Monitor:
         self.note(elapsed + describe_iteration(record, self._tol, self._ratio, COLUMNS - len(elapsed)))
         if self._callback is not None and self._callback(record):
             self._asked = True
-
-
-def notebook_bar(what: str, total: int) -> Any:
-    """A bar as notebooks show them, which goes when it is closed; None outside of one, or without tqdm."""
-    if "ipykernel" not in sys.modules:
-        return None
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return None
-    return tqdm(total=total, desc=what, unit="block", leave=False)
 
 
 def describe_iteration(

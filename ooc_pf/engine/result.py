@@ -67,11 +67,13 @@ def cluster_sizes(labels: Any) -> np.ndarray:
     return np.sort(np.unique(label_array(labels), return_counts=True)[1])[::-1]
 
 
-def _multipliers(block: "RowBlock") -> Iterable[tuple[int, float]]:
-    """Key and dual of each row that matters, the dual being that of the row as it was given."""
+def _multipliers(block: "RowBlock") -> Iterable[tuple[int | str, float]]:
+    """Name or key, and dual, of each row that matters, the dual being that of the row as it was given."""
     assert block.general is not None
-    dual = block.dual * block.general.unit
-    return [(key, z) for key, z in zip(block.key, dual, strict=True) if z]
+    dual, keys = block.dual * block.general.unit, block.key.tolist()
+    if block.names is not None:
+        keys = [name or key for name, key in zip(block.names, keys, strict=True)]
+    return [(key, z) for key, z in zip(keys, dual.tolist(), strict=True) if z]
 
 
 def _increments(block: "RowBlock") -> Iterable[tuple[int, np.ndarray]]:
@@ -118,8 +120,8 @@ class Result:
     blocks : callable
         Iterates over the remembered rows block by block, for those too many for `duals`.
     duals : Duals or dict
-        The remembered rows and their multipliers, read when asked for. Of general rows: the multiplier of each key; of
-        general sets: the increment of each set, over the variables it is about.
+        The remembered rows and their multipliers, read when asked for. Of general rows: the multiplier by the name or
+        number of the row; of general sets: the increment of each set, over the variables it is about.
     nodes : array or None
         Labels of the nodes in the input, where the graph came from a workspace or has any.
     workspace : Path, str or None
@@ -166,12 +168,12 @@ class Result:
         return self.read_nodes()
 
     @functools.cached_property
-    def duals(self) -> Duals | dict[int, Any]:
+    def duals(self) -> Duals | dict[Any, Any]:
         from .rows import Rows
 
         blocks = list(self.blocks())
         if self.keyed == "rows":
-            return {int(key): float(dual) for block in blocks for key, dual in _multipliers(block)}
+            return {key: dual for block in blocks for key, dual in _multipliers(block)}
         if self.keyed == "sets":
             return {int(k): q for block in blocks for k, q in _increments(block)}
         values = np.concatenate([block.dual for block in blocks]) if blocks else np.empty(0)

@@ -1,17 +1,19 @@
 """Rows of constraints in memory: ragged, over edges or other variables, and packed into blocks with their duals."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import WorkspaceError
 from ..kernels.ragged import general_keys, keep_rows, row_keys, take_rows
+from .names import Names
 
 TRAIL = 6  # duals of this many sweeps are at hand for extrapolation; shapes the bits
 
 CYCLE_FIELDS = ("table", "start", "index", "dual", "key")
 GENERAL_FIELDS = ("coefficient", "rhs", "equality", "unit")
+NAME_FIELDS = ("name_start", "name_text")
 
 
 class General(NamedTuple):
@@ -37,6 +39,7 @@ class Rows:
     A cycle has nothing else: the closing edge comes first. A general row ``<a, x> <= rhs`` also has a coefficient an
     entry, and a flag for ``=`` instead of ``<=``; its entries are variables. ``key`` identifies rows whose source
     numbers them. ``unit`` is what a row was multiplied by to bring it to the size of the others; None means 1.
+    ``names`` are what the source calls them, where it does.
     """
 
     start: np.ndarray
@@ -46,6 +49,7 @@ class Rows:
     equality: np.ndarray | None = None
     key: np.ndarray | None = None
     unit: np.ndarray | None = None
+    names: Names | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -63,14 +67,16 @@ class Rows:
         length = np.concatenate([np.diff(part.start) for part in parts])
         start = np.concatenate(([0], np.cumsum(length, dtype=np.int64)))
         edges = np.concatenate([part.edges for part in parts])
-        return cls(start, edges, **{name: _joined(parts, name) for name in (*GENERAL_FIELDS, "key")})
+        fields = {name: _joined(parts, name) for name in (*GENERAL_FIELDS, "key")}
+        return cls(start, edges, **fields, names=_joined_names(parts))
 
     def select(self, keep: np.ndarray) -> "Rows":
         """The rows marked in ``keep``, bool[rows]."""
         start, edges = keep_rows(self.start, self.edges, keep)
         coefficient = None if self.coefficient is None else keep_rows(self.start, self.coefficient, keep)[1]
         rest = (None if each is None else each[keep] for each in (self.rhs, self.equality, self.key, self.unit))
-        return Rows(start, edges, coefficient, *rest)
+        found = Rows(start, edges, coefficient, *rest)
+        return found if self.names is None else replace(found, names=self.names.select(keep))
 
     def take(self, order: np.ndarray) -> "Rows":
         """The rows ``order``, in that order; for cycles."""
@@ -81,7 +87,8 @@ class Rows:
         entries = slice(self.start[first], self.start[last])
         coefficient = None if self.coefficient is None else self.coefficient[entries]
         rest = (None if each is None else each[first:last] for each in (self.rhs, self.equality, self.key, self.unit))
-        return Rows(self.start[first : last + 1] - self.start[first], self.edges[entries], coefficient, *rest)
+        found = Rows(self.start[first : last + 1] - self.start[first], self.edges[entries], coefficient, *rest)
+        return found if self.names is None else replace(found, names=self.names.span(first, last))
 
     def keys(self) -> np.ndarray:
         """What identifies each row: its source's number, or else its content."""
@@ -99,13 +106,19 @@ def _joined(parts: list["Rows"], name: str) -> np.ndarray | None:
     return None if any(value is None for value in values) else np.concatenate(values)
 
 
+def _joined_names(parts: list["Rows"]) -> Names | None:
+    if all(part.names is None for part in parts):
+        return None
+    return Names.join([part.names or Names.none(len(part)) for part in parts])
+
+
 @dataclass(frozen=True)
 class RowBlock:
     """Rows over the edges ``table[index]``, with a dual and an identifying key each.
 
     Only ``dual`` and ``trail``, the duals of recent sweeps, change in most problems; the trail is not part of the
-    stored state. The last four fields are those of general rows. A general row without entries is one whose dual
-    alone was kept.
+    stored state. The last fields are those of general rows, and the names of those that have any. A general row
+    without entries is one whose dual alone was kept.
     """
 
     table: np.ndarray
@@ -118,6 +131,8 @@ class RowBlock:
     rhs: np.ndarray | None = None
     equality: np.ndarray | None = None
     unit: np.ndarray | None = None
+    name_start: np.ndarray | None = None
+    name_text: np.ndarray | None = None
 
     DTYPES = {  # noqa: RUF012
         "table": np.int32,
@@ -130,6 +145,8 @@ class RowBlock:
         "rhs": np.float64,
         "equality": np.bool_,
         "unit": np.float64,
+        "name_start": np.int32,
+        "name_text": np.uint8,
     }
 
     @classmethod
@@ -137,6 +154,7 @@ class RowBlock:
         table, index = np.unique(rows.edges, return_inverse=True)
         general = _general(rows)
         extra = {} if general is None else general._asdict()
+        extra |= name_fields(rows.names)
         return cls.of(
             table=table.astype(np.int32),
             start=rows.start.astype(np.int32),
@@ -156,7 +174,15 @@ class RowBlock:
     @property
     def fields(self) -> tuple[str, ...]:
         """Names of the stored fields."""
-        return CYCLE_FIELDS if self.coefficient is None else CYCLE_FIELDS + GENERAL_FIELDS
+        general = () if self.coefficient is None else GENERAL_FIELDS
+        return CYCLE_FIELDS + general + (() if self.names is None else NAME_FIELDS)
+
+    @property
+    def names(self) -> Names | None:
+        """The names of the rows, if one of them has any."""
+        if self.name_start is None or self.name_text is None:
+            return None
+        return Names(self.name_start.astype(np.int64), self.name_text)
 
     @property
     def general(self) -> General | None:
@@ -167,7 +193,7 @@ class RowBlock:
     def rows(self) -> Rows:
         general = self.general
         extra = {} if general is None else general._asdict()
-        return Rows(self.start.astype(np.int64), self.table[self.index], **extra)
+        return Rows(self.start.astype(np.int64), self.table[self.index], **extra, names=self.names)
 
     @property
     def nbytes(self) -> int:
@@ -198,6 +224,13 @@ class RowBlock:
             )
         elif sound:
             sound = (self.dual >= 0).all()
+        if sound and (self.name_start is not None or self.name_text is not None):
+            sound = self.names is not None and self.names.fit(self.key)
         if not sound:
             raise WorkspaceError(f"{where}: the stored rows are damaged; `ooc-pf solve --restart` starts again")
         return self
+
+
+def name_fields(names: Names | None) -> dict[str, np.ndarray]:
+    """Names as the fields of a block."""
+    return {} if names is None else {"name_start": names.start.astype(np.int32), "name_text": names.text}

@@ -7,16 +7,18 @@ budget wait on disk between visits.
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from ..errors import BudgetError, WorkspaceError
+from ..errors import BudgetError, InputError, WorkspaceError
 from ..kernels.ragged import keep_rows
 from ..storage.arrays import ArrayWriter, read_array, write_array
 from ..storage.spill import Spilled
 from ..storage.vectors import PAGE, Pool
-from .rows import CYCLE_FIELDS, GENERAL_FIELDS, RowBlock, Rows
+from .names import Names
+from .rows import CYCLE_FIELDS, GENERAL_FIELDS, NAME_FIELDS, RowBlock, Rows, name_fields
 
 # The most of both in a block. They shape the bits: they decide which rows are visited side by side.
 BLOCK_ROWS = 1 << 15
@@ -52,6 +54,7 @@ class ConstraintStore:
         self._layers: list[list[int]] = []
         self._file: int | None = None
         self._resident = self._used = self.n_rows = 0
+        self._named = False  # whether a row has a name
 
     def __len__(self) -> int:
         return self.n_rows
@@ -89,8 +92,10 @@ class ConstraintStore:
         fresh: list[RowBlock | Spilled] = []
         pages: list[np.ndarray] = []
         self._resident = self._used = self.n_rows = 0
+        self._named = False
         for block in blocks:
             self.n_rows += len(block.dual)
+            self._named = self._named or block.names is not None
             pages.append(_pages(block.table))
             fresh.append(self._hold(block))
         self._blocks, self._layers = fresh, _disjoint_groups(pages)
@@ -126,7 +131,9 @@ class ConstraintStore:
         ranked = key[order]
         fresh = np.zeros(len(key), bool)
         fresh[order[np.append(True, ranked[1:] != ranked[:-1])]] = True
+        names = _checked_names(rows, order, ranked)
         for block in self.blocks():
+            _refuse_collisions(names, ranked, block)
             if self._forgets == "all":
                 _take_duals(block, key, dual, fresh)
             else:
@@ -171,7 +178,7 @@ class ConstraintStore:
         """Write all rows as one set of arrays, with a directory of the blocks."""
         ends = []
         writers: dict[str, ArrayWriter] = {}
-        for block in self.blocks():
+        for block in map(_with_names, self.blocks()) if self._named else self.blocks():
             for field in block.fields:
                 if field not in writers:
                     writers[field] = ArrayWriter(group, field, RowBlock.DTYPES[field])
@@ -215,7 +222,8 @@ def _disjoint_groups(pages: list[np.ndarray]) -> list[list[int]]:
 def read_blocks(group: Path, edges: int) -> Iterator[RowBlock]:
     """The written blocks, one at a time, checked."""
     # Workspaces of before rows had units, and those of cycles, lack what they do not need.
-    fields = [field for field in (*CYCLE_FIELDS, *GENERAL_FIELDS) if field in CYCLE_FIELDS or (group / field).exists()]
+    known = (*CYCLE_FIELDS, *GENERAL_FIELDS, *NAME_FIELDS)
+    fields = [field for field in known if field in CYCLE_FIELDS or (group / field).exists()]
     begin = np.zeros(len(fields), np.int64)
     ends = read_array(group, "block_end", dtype=np.int64)
     if len(ends) % len(fields) or (ends < 0).any():
@@ -240,6 +248,8 @@ def _kept(block: RowBlock, keep: np.ndarray) -> RowBlock:
     fields |= {field: fields[field][keep] for field in ("dual", "key", "rhs", "equality", "unit") if field in fields}
     if block.coefficient is not None:
         fields["coefficient"] = keep_rows(block.start, block.coefficient, keep)[1]
+    if block.names is not None:
+        fields |= name_fields(block.names.select(keep))
     return RowBlock.of(**fields)
 
 
@@ -257,7 +267,37 @@ def _hollowed(block: RowBlock) -> RowBlock:
         rhs=general.rhs,
         equality=general.equality,
         unit=general.unit,
+        **name_fields(block.names),
     )
+
+
+def _with_names(block: RowBlock) -> RowBlock:
+    return block if block.names is not None else replace(block, **name_fields(Names.none(len(block.dual))))
+
+
+def _checked_names(rows: Rows, order: np.ndarray, ranked: np.ndarray) -> np.ndarray | None:
+    """The names of rows that have some, by rising key; refuses different names of the same key."""
+    if rows.names is None:
+        return None
+    names = np.array(list(rows.names), object)[order]
+    again = ranked[1:] == ranked[:-1]
+    _refuse_different(names[1:][again], names[:-1][again])
+    return names
+
+
+def _refuse_collisions(names: np.ndarray | None, ranked: np.ndarray, block: RowBlock) -> None:
+    """Refuse rows of which ``names`` and keys are given if one has the key of a row of the block, and another name."""
+    if names is None or block.names is None:
+        return
+    at = np.minimum(np.searchsorted(ranked, block.key), len(ranked) - 1)
+    known = ranked[at] == block.key
+    _refuse_different(names[at[known]], np.array(list(block.names.select(known)), object))
+
+
+def _refuse_different(names: np.ndarray, others: np.ndarray) -> None:
+    for name, other in zip(names, others, strict=True):
+        if name != other:
+            raise InputError(f"the keys {name!r} and {other!r} of two rows have the same hash; change one of them")
 
 
 def _take_duals(block: RowBlock, key: np.ndarray, dual: np.ndarray, wanted: np.ndarray) -> None:

@@ -150,7 +150,10 @@ class Scanner:
 
 
 def name_row(rows: Rows, row: int, block: int) -> str:
-    """How an error calls a row: by its number in a table, or by where the oracle gave it."""
+    """How an error calls a row: by its name or number, or by where the oracle gave it."""
+    name = "" if rows.names is None else next(iter(rows.names.span(row, row + 1)))
+    if name:
+        return f"row {name!r}"
     if rows.key is not None:
         return f"row {int(rows.key[row])}"
     return f"row {row} of block {block} of the oracle"

@@ -194,7 +194,10 @@ def _from_networkx(graph: Any, weight: str | None) -> Form:
         value = [1.0] * len(value)
     if None in value:
         a, b = ends[value.index(None)]
-        raise InputError(f"edge ({a!r}, {b!r}) has no attribute {name!r}{nearest(name, map(str, graph.edges[a, b]))}")
+        near = nearest(name, map(str, graph.edges[a, b]))
+        raise InputError(
+            f"edge ({a!r}, {b!r}) has no attribute {name!r}{near}; give every edge one, or name another with weight="
+        )
     u, v = (np.array([number[pair[k]] for pair in ends], np.int64) for k in (0, 1))
     return Form(
         (u, v, np.array(value)),
@@ -224,8 +227,12 @@ def _is_square_frame(frame: Any) -> bool:
         return False
     if frame.index.equals(frame.columns):
         return True
-    if set(frame.index) == set(frame.columns):
+    lines, columns = set(frame.index), set(frame.columns)
+    if lines == columns:
         raise InputError("the lines of the square table are in another order than its columns: take df.loc[df.columns]")
+    if lines & columns:  # of a table of edges, lines are not named like columns
+        some = ", ".join(sorted(map(repr, lines ^ columns))[:3])
+        raise InputError(f"the square table has {some} among its lines or its columns, but not among both")
     return False
 
 

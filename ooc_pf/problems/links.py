@@ -14,15 +14,16 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from ..cycles.program import linear_bound
-from ..edgelist.links import read_links, read_pairs
-from ..edgelist.tables import as_column, number_nodes
+from ..edgelist.links import read_links, read_pairs, read_records
+from ..edgelist.tables import number_nodes
 from ..engine.limits import parse_duration
 from ..engine.result import Result
 from ..engine.run import interrupts_return
-from ..errors import InputError
+from ..errors import InputError, nearest
 from .clustering import correlation_clustering
 from .forms import table_like
 
+MOST_COMPARED = 10_000  # records among which the one that was meant is looked for
 PROVEN = 1e-9  # relative: a cost this near to its bound differs from it by rounding alone
 FORBID = 1.01  # a pair that must not be together repels by so much more than a record of it can gain by being there
 ALONE = {"tol": 1e-9, "max_iter": 300}  # of a component whose bound is not at its cost after the run on all of them
@@ -145,9 +146,10 @@ def cluster_links(
     threshold : float, optional
         What speaks neither for nor against: a weight (0), or a probability (0.5).
     must_link, cannot_link : list of pairs of ids, or table, optional
-        Records that are known to be the same, or different.
+        Records that are known to be the same, or different. Each must be in a link or in ``records``.
     records : array, optional
-        Ids of all records; those without a link are clusters of their own.
+        Ids of all records, or of those without a link: such a record is a cluster of its own, with others only if
+        ``must_link`` says so.
     tol : float
         Relative gap at which the run on all links stops; components that are not solved by then are solved alone.
     seed, workers, max_time, progress
@@ -167,9 +169,11 @@ def cluster_links(
     """
     a, b, weights = read_links(links, source, target, weight, probability, threshold)
     pairs = [*read_pairs(must_link, "must_link"), *read_pairs(cannot_link, "cannot_link")]
-    everyone = [] if records is None else [as_column(records)]
+    everyone = [] if records is None else [read_records(records)]
     (u, v, *ends), labels = number_nodes(a, b, *pairs, *everyone)
     must, cannot = (ends[0], ends[1]), (ends[2], ends[3])
+    _check_known(np.concatenate((u, v, *ends[4:])), must, "must_link", labels)
+    _check_known(np.concatenate((u, v, *ends[4:])), cannot, "cannot_link", labels)
     group = _joined(must, len(labels))
     edges, settled = _between_groups(u, v, weights, group, cannot, labels)
     chosen, parts = _solve(edges, Search(tol, seed, workers, progress, parse_duration(max_time), time.monotonic()))
@@ -177,6 +181,20 @@ def cluster_links(
 
 
 # -- what must and must not be together -------------------------------------------------------------------------------
+
+
+def _check_known(known: np.ndarray, pairs: tuple[np.ndarray, np.ndarray], what: str, labels: np.ndarray) -> None:
+    """Refuse pairs with a record that is not among the known ones."""
+    strange = ~np.isin(np.stack(pairs, 1), known)
+    if strange.any():
+        row, side = np.argwhere(strange)[0]
+        name, others = labels[pairs[side][row]], labels[np.unique(known)]
+        text = isinstance(name, str)
+        near = nearest(name, others) if text and len(others) <= MOST_COMPARED else ""
+        raise InputError(
+            f"{what}, pair {row} (from 0): the record {name if not text else repr(name)} is in no link{near}; correct "
+            "it, or give the records that have no link as records="
+        )
 
 
 def _joined(pairs: tuple[np.ndarray, np.ndarray], nodes: int, keep: np.ndarray | None = None) -> np.ndarray:

@@ -46,7 +46,10 @@ def read_manifest(directory: Path, name: Any) -> dict[str, Any]:
     """The manifest of the workspace in ``directory``, in today's form; ``name`` is what the user calls it."""
     file = directory / MANIFEST
     if not check_own(file, directory=False):
-        raise WorkspaceError(f"{name} is not a workspace: it has no {MANIFEST}")
+        what = f"it has no {MANIFEST}" if directory.is_dir() else "it is a file"
+        raise WorkspaceError(
+            f"{name} is not a workspace: {what}; `ooc-pf convert SOURCE NEW` makes one of an edge list"
+        )
     if file.stat().st_size > LARGEST:
         raise WorkspaceError(f"{file} is damaged: it has {file.stat().st_size:,} bytes")
     manifest = parse_json(file.read_bytes(), file)

@@ -203,3 +203,17 @@ def test_a_running_solve_can_be_watched_to_its_end(small, tmp_path, capsys):
     assert main(["status", str(path), "--watch"]) == 0
     assert capsys.readouterr().out.count("converged") == 1
     assert main(["status", str(path), "--watch", "--json"]) == 1
+
+
+def test_what_is_no_workspace_is_told_what_makes_one(tmp_path, capsys):
+    (tmp_path / "links.txt").write_text("1 2 3\n")
+    for place, what in ((tmp_path, "it has no manifest.json"), (tmp_path / "links.txt", "it is a file")):
+        assert main(["status", str(place)]) == 1
+        said = capsys.readouterr().err
+        assert f"{place} is not a workspace: {what}; `ooc-pf convert SOURCE NEW`" in said
+
+
+def test_a_longer_name_of_an_option_is_known_in_python(small, tmp_path):
+    pf.metric_nearness(small, workspace=tmp_path / "run.pf", max_iter=0)
+    with pytest.raises(pf.InputError, match=r"did you mean 'tol'\?"):
+        pf.solve(tmp_path / "run.pf", tolerance=1e-3)

@@ -2,6 +2,7 @@
 
 import ooc_pf as pf
 from ooc_pf.commands.cli import main
+from ooc_pf.commands.status import read_status
 
 
 def test_report_tells_the_run(small, tmp_path, capsys):
@@ -21,3 +22,9 @@ def test_progress_and_report_use_the_same_words(small, tmp_path, capsys):
     shown, told = capsys.readouterr().err, pf.report(tmp_path / "run.pf")
     for words in ("gap", "violation"):
         assert f" {words} " in shown and f"| {words} |" in told
+
+
+def test_a_run_that_proved_nothing_yet_has_no_gap(small, tmp_path):
+    path = tmp_path / "run.pf"
+    pf.metric_nearness(small, workspace=path, max_iter=0)
+    assert "| gap | none yet |" in pf.report(path) and "gap" not in read_status(path)[1]

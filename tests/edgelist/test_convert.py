@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ooc_pf.edgelist import merge
 from ooc_pf.edgelist.convert import convert
 from ooc_pf.edgelist.describe import describe
 from ooc_pf.edgelist.fields import PLAIN_INTEGER
@@ -73,16 +74,18 @@ def test_matrix_market(tmp_path, name, field, values):
     assert report["format"] == "Matrix Market"
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "   \n"])
 def test_multicut(tmp_path, end):
     content = f"MULTICUT{end}0 1 2.5{end}1 2 -1{end}2 1 -0.5{end}"
-    edges, report = read(tmp_path, content, "problem.txt", kind="signed")
-    assert edges == {(0, 1): 2.5, (1, 2): -1.5}
-    assert report["format"] == "MULTICUT"
-    refused(tmp_path, content, "signed weights", "--kind signed")
+    for name, kind in (("problem.txt", {"kind": "signed"}), ("problem.txt", {}), ("problem.gz", {})):
+        edges, report = read(tmp_path, content, name, **kind)
+        assert edges == {(0, 1): 2.5, (1, 2): -1.5}
+        assert (report["format"], report["kind"], report["duplicates"]) == ("MULTICUT", "signed", "sum")
+    refused(tmp_path, content, "signed weights, not distances", "leave kind= (--kind) out", kind="distance")
+    assert read(tmp_path, content, "problem.txt", duplicates="sign")[0] == {(0, 1): 1.0, (1, 2): -1.0}
     refused(tmp_path, content, "leave `columns` out", kind="signed", columns="1,2,3")
     refused(tmp_path, "MULTICUT\n0 1\n", "line 2", kind="signed")
-    assert read(tmp_path, "MULTICUT a 1\nb c 2\n", kind="distance")[0] == {("MULTICUT", "a"): 1.0, ("b", "c"): 2.0}
+    assert read(tmp_path, "MULTICUT   a 1\nb c 2\n")[0] == {("MULTICUT", "a"): 1.0, ("b", "c"): 2.0}
 
 
 # -- labels and policies --------------------------------------------------------------------------------------------
@@ -270,3 +273,21 @@ def test_ctrl_c_leaves_nothing(tmp_path, monkeypatch, stage):
         pytest.fail("the signal came after the conversion")
     assert code == 130
     assert [entry.name for entry in tmp_path.iterdir()] == ["links.txt"]
+
+
+def test_a_database_that_tells_no_progress_converts_all_the_same(tmp_path, monkeypatch):
+    """In a notebook without ipywidgets DuckDB refuses to measure progress."""
+    connect = merge.duckdb.connect
+
+    class Silent:
+        def __init__(self, *given, **options):
+            self._connection = connect(*given, **options)
+
+        def execute(self, query):
+            raise merge.duckdb.InvalidInputException("required package 'ipywidgets' is missing")
+
+        def __getattr__(self, name):
+            return getattr(self._connection, name)
+
+    monkeypatch.setattr(merge.duckdb, "connect", Silent)
+    assert read(tmp_path, HEADER, progress=True)[0] == EXPECTED

@@ -70,6 +70,7 @@ SIGNED = {"kind": "signed"}
         ("unsigned.txt", "1 2\n", SIGNED, ["no third column", "kind='distance'"]),
         ("unsigned.txt", "1 2 3\n", {"columns": "1,2", **SIGNED}, ["no third column"]),
         ("overflow.txt", "1 2 1e308\n2 1 1e308\n", {"duplicates": "sum"}, ["more than a float holds"]),
+        ("a.csv", "1,2,3\n", {"columns": "from,to,w"}, ["'from'", "looks like data", "positions from 1"]),
         ("a.csv", "from,to,w\n1,2,3\n", {"columns": "from,to,weight"}, ["'weight'", "missing", "from, to, w"]),
         ("a.csv", "from,to,to\n1,2,3\n", {"columns": "from,to"}, ["'to'", "twice"]),
         ("a.txt", "1 2\n", {"columns": "1,2,3"}, ["1, 2, 3"]),

@@ -3,13 +3,16 @@
 import io
 import logging
 import sys
+import time
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import ooc_pf as pf
+from ooc_pf.engine import bars
 from ooc_pf.engine.monitor import COLUMNS, Monitor, describe_iteration
 from tests.gallery import random_signed
 
@@ -62,29 +65,79 @@ def test_convert_draws_no_bar_into_a_log(tmp_path, capsys):
     assert "\r" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_a_notebook_gets_a_bar_of_its_own(installed, monkeypatch):
-    drawn = []
+class Display:
+    """What IPython shows: outputs in order, each as it was last drawn."""
 
-    class Bar:
-        def __init__(self, **options):
-            drawn.append(options)
+    def __init__(self):
+        self.outputs, self.drawings = [], 0
 
-        def update(self):
-            drawn.append("update")
+    def __call__(self, shown, *, raw, display_id):
+        assert raw and display_id
+        self.outputs.append(shown)
+        at = len(self.outputs) - 1
 
-        def close(self):
-            drawn.append("close")
+        def update(shown, *, raw):
+            assert raw
+            self.outputs[at], self.drawings = shown, self.drawings + 1
 
+        return types.SimpleNamespace(update=update)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """As within a cell of a notebook; every step is drawn."""
+    display = Display()
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
-    monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar) if installed else None)
-    stream = io.StringIO()
-    monitor = Monitor(progress=True, stream=stream)
-    with monitor.bar("certify", 2) as tick:
-        assert tick() and tick()
-    wanted = [{"total": 2, "desc": "certify", "unit": "block", "leave": False}, "update", "update", "close"]
-    assert drawn == (wanted if installed else []) and stream.getvalue() == ""
-    drawn.clear()
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
+    monkeypatch.setattr(bars, "INTERVAL", -1.0)
+    return display
+
+
+def test_a_notebook_gets_one_bar_that_ends(notebook, capsys):
+    with Monitor(progress=True).signals():
+        pass
+    assert notebook.outputs == []  # a run without a long pass shows none
+    monitor = Monitor(progress=True)
+    with monitor.signals():
+        with monitor.bar("certify <1>", 4) as tick:
+            assert tick() and tick()
+            (shown,) = notebook.outputs
+            assert shown["text/plain"] == f"certify <1> [{'#' * 15}{'.' * 15}] 2/4 blocks"
+            assert shown["text/html"] == '<progress max="4" value="2"></progress> certify &lt;1&gt; 2/4 blocks'
+        with monitor.bar("scan", 0) as tick:
+            assert tick() and notebook.outputs[0]["text/plain"] == "scan 1 blocks"
+            assert notebook.outputs[0]["text/html"] == "<progress></progress> scan 1 blocks"
+    assert notebook.outputs == [{"text/plain": "", "text/html": ""}]
     with Monitor().bar("certify", 2) as tick:
         tick()
-    assert drawn == []
+    assert len(notebook.outputs) == 1 and capsys.readouterr().err == ""
+
+
+def test_steps_in_several_threads_share_the_bar(notebook, monkeypatch):
+    slow = lambda *shown, **options: (time.sleep(0.05), notebook(*shown, **options))[1]  # noqa: E731
+    monkeypatch.setattr(sys.modules["IPython.display"], "display", slow)
+    monitor = Monitor(progress=True)
+    with monitor.bar("trees", 4) as tick, ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: tick(), range(4)))
+    assert len(notebook.outputs) == 1 and notebook.drawings == 3
+
+
+def test_a_run_in_a_notebook_writes_plain_lines_beside_its_bar(notebook, small, capsys):
+    result = pf.metric_nearness(small, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("bound" in line for line in lines) == result.n_iter and all(line.isprintable() for line in lines)
+    assert notebook.drawings and notebook.outputs == [{"text/plain": "", "text/html": ""}]
+
+
+def test_the_bar_of_a_terminal_goes_when_it_is_done(monkeypatch):
+    monkeypatch.setattr(bars, "INTERVAL", -1.0)
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    monitor = Monitor(progress=True, stream=stream)
+    with monitor.bar("scan", 0) as tick:
+        assert tick() and tick()
+    with monitor.bar("certify", 2) as tick:
+        assert tick() and tick() and tick()
+    monitor.note("done")
+    texts = [part.split("\r")[-2 if part.endswith("\r") else -1] for part in stream.getvalue().split("\x1b[K")]
+    assert texts == ["  scan 2 blocks ", f"  certify [{'#' * 30}] 3/2 blocks ", "", "done\n"]

@@ -98,7 +98,11 @@ def test_some_rows_may_have_keys():
     ("rows", "words"),
     [
         ([([0], [1.0], 1.0, False, -1)], "whole number from 0"),
-        ([([0], [1.0], 1.0, False, "a")], "found 'a'"),
+        ([([0], [1.0], 1.0, False, 1.5)], "text or a whole number from 0 to .*, found 1.5"),
+        ([([0], [1.0], 1.0, False, "")], "1 to 4096 bytes, found 0"),
+        ([([0], [1.0], 1.0, False, "a" * 5000)], "found 5000"),
+        ([([0], [1.0], 1.0, False, "\ud800")], "half of a character"),
+        ([([0], [1.0], 1.0, False, "a"), ([1], [1.0], 1.0, False, "a")], "the key 'a' to two rows"),
         ([([0], [1.0], 1.0, False, 2**63)], "2.63 - 1"),
         ([([0], [1.0], 1.0, False, 4), ([1], [1.0], 1.0, False, 4)], "the key 4 to two rows"),
         ((np.eye(2), np.ones(2), False, [1]), "2 rows and 1 keys"),

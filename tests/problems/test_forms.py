@@ -219,7 +219,7 @@ FRAME = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "weight": [1.0, 2.0]
         (FRAME.assign(**{"from": ["a", 1]}), {}, "column 'from': not all of one kind"),
         (FRAME.assign(to=["b", "b"]), {}, r"edge 1: \(b, b\).*self loop"),
         (FRAME.assign(to=["b", "a"]), {}, r"edges 0 and 1 are both \(a, b\)"),
-        (FRAME.assign(weight=[1.0, np.nan]), {}, r"edge 1: \(b, c\) with value nan"),
+        (FRAME.assign(weight=[1.0, np.nan]), {}, r"edge 1: \(b, c\) with value nan: not a finite number; remove"),
         (
             FRAME.rename(columns={"from": "x", "to": "y"}).assign(z=1.0),
             {},
@@ -230,7 +230,13 @@ FRAME = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "weight": [1.0, 2.0]
         ("run.pf", {"source": "a", "target": "b"}, "names its columns when it is converted"),
         (nx.DiGraph([(0, 1)]), {}, "directed"),
         (nx.MultiGraph([(0, 1)]), {}, "multigraph"),
-        (nx.Graph([(0, 1, {"weight": 1.0}), (1, 2)]), {}, r"edge \(1, 2\) has no attribute 'weight'"),
+        (
+            nx.Graph([(0, 1, {"weight": 1.0}), (1, 2)]),
+            {},
+            r"edge \(1, 2\) has no attribute 'weight'; give every edge one",
+        ),
+        (pd.DataFrame(np.eye(3), list("abc"), list("abd")), {}, "has 'c', 'd' among its lines or its columns, but not"),
+        (pd.DataFrame(np.eye(3), list("aab"), list("abc")), {}, "has 'c' among"),
         (nx.Graph([(0, 1, {"weight": 1.0})]), {"weight": "weigth"}, r"'weigth' \(did you mean 'weight'\?\)"),
         (nx.Graph([(1, "1")]), {}, "read the same as text"),
         (pd.DataFrame([[0, "x"], ["x", 0]]), {}, "no number"),
@@ -241,6 +247,17 @@ def test_bad_input_is_named(table, options, words):
     for problem in (pf.metric_nearness, pf.correlation_clustering):
         with pytest.raises(pf.InputError, match=words):
             problem(table, **options)
+
+
+def test_text_in_categories_is_text():
+    frame = pl.DataFrame({"source": ["b", "a", "b"], "target": ["c", "b", "a"], "weight": [1.0, 1.0, 5.0]}).head(2)
+    named = [pl.col(name).cast(pl.Categorical) for name in ("source", "target")]
+    for table in (
+        frame.with_columns(named),
+        frame.with_columns(named).to_pandas(),
+        frame.with_columns(named).to_arrow(),
+    ):
+        assert pf.metric_nearness(table).nodes.tolist() == ["a", "b", "c"]
 
 
 def test_forms_agree_on_the_small_graph():

@@ -135,6 +135,13 @@ def test_known_pairs_may_come_in_a_table():
     assert pf.cluster_links(SPLINK, cannot_link=known[["target", "source"]].assign(source="c")).cost == 5.0
 
 
+def test_records_without_a_link_may_be_known_pairs_when_they_are_listed():
+    options = {"records": ["eve", "adam", "noah"], "must_link": [("eve", "a"), ("adam", "noah")]}
+    found = pf.cluster_links(SPLINK, **options, cannot_link=[("noah", "c")])
+    assert found.records.tolist() == ["a", "adam", "b", "c", "d", "eve", "noah"]
+    assert found.cluster_id.tolist() == [0, 1, 0, 2, 2, 0, 1]
+
+
 def test_probabilities_of_one_and_zero_are_very_sure():
     found = pf.cluster_links((["a", "b", "a"], ["b", "c", "c"], [1.0, 0.9, 0.0]), probability=True)
     assert found.cluster_id.tolist() == [0, 0, 1]
@@ -152,6 +159,18 @@ def test_probabilities_of_one_and_zero_are_very_sure():
         (SPLINK, {"probability": "match_probability", "threshold": 1.0}, "between 0 and 1"),
         (SPLINK, {"must_link": ["ab", "abc"]}, "must_link must be a list of pairs"),
         (SPLINK, {"must_link": [("a", "b")], "cannot_link": [("b", "a")]}, "b and a must not be linked, but"),
+        (
+            SPLINK,
+            {"must_link": [("a", "b"), ("Dd", "a")]},
+            r"must_link, pair 1 .*'Dd' is in no link .*mean 'd'.*records=",
+        ),
+        (SPLINK, {"cannot_link": [("a", "eve")], "records": ["adam"]}, "cannot_link, pair 0 .*'eve' is in no link;"),
+        (SPLINK, {"must_link": [("a", None)]}, r"must_link, entry 0 \(from 0\): an id is missing"),
+        (SPLINK, {"records": ["a", None]}, r"records, entry 1 \(from 0\): an id is missing"),
+        ((["a", None], ["b", "c"], [1.0, 2.0]), {}, r"left ids, entry 1 \(from 0\): an id is missing"),
+        (([1.5], [2], [1.0]), {}, "left ids: ids must be integers or text, found double"),
+        (SPLINK, {"records": [0.5, 1.0]}, "records: ids must be integers or text, found double"),
+        (([1], [2], [1.0]), {"must_link": [(1, 3)]}, "the record 3 is in no link; correct"),
         ((["a"], ["b"], [1.0, 2.0]), {}, "1 left ids, 1 right ids and 2 numbers"),
         ([("a", "b", 1.0)], {}, "links must be a table or arrays"),
     ],
