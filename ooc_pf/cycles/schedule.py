@@ -30,8 +30,9 @@ from .passes import draw_roots, freeze, heated, hottest, look
 from .plan import CyclePass, CyclePlan, CycleState, Rounder
 from .point import CyclePoint
 from .program import CycleProgram, nonnegative
-from .search import Places, all_sources, count_blocks
-from .settings import CERTIFY, DISJOINT, HOT, Settings, Stage
+from .search import count_blocks
+from .settings import CERTIFY, DISJOINT, Settings, Stage
+from .stages import Stages
 
 RATIO_REACHED, STALLED = "ratio_reached", "stalled"  # statuses
 
@@ -70,16 +71,10 @@ class CycleSchedule:
     rounder: Rounder | None = None
     ratio: float | None = None
 
-    # -- stages and waves ---------------------------------------------------------------------------------------------
-
     @functools.cached_property
-    def sources(self) -> Places:
-        return all_sources(self.program.graph)
-
-    @functools.cached_property
-    def names(self) -> list[str]:
-        """The stages in their order."""
-        return [stage.name for stage in self.settings.stages]
+    def stages(self) -> Stages:
+        """Which stage comes when, and which sources."""
+        return Stages(self.program, self.settings, self.tol)
 
     @functools.cached_property
     def rules(self) -> SearchRules:
@@ -87,39 +82,10 @@ class CycleSchedule:
         coarse = self.tol >= numbers.COARSE_TOLERANCE
         return SearchRules(UNLIMITED, self.settings.keep_paths, self.program.slack, coarse)
 
-    @property
-    def revisits(self) -> bool:
-        """Whether the most violated sources are searched again between complete passes."""
-        return HOT in self.names
-
-    def stage(self, plan: CyclePlan) -> Stage:
-        return self.settings.stages[self.names.index(plan.stage)]
-
-    def wave_size(self, stage: Stage) -> int:
-        """Sources of a wave, at most."""
-        if stage.name == CERTIFY:
-            return max(1, len(self.sources))
-        share = -(-count_blocks(self.sources) // stage.waves)
-        return numbers.BLOCK_SOURCES * max(1, min(share, self.settings.most_blocks))
-
-    def wave(self, state: CycleState, stage: Stage) -> Places:
-        """The sources that come next."""
-        size = self.wave_size(stage)
-        if stage.name == HOT:
-            assert state.point.heat is not None
-            return hottest(state.point.heat, state.plan.cold, size)
-        return self.sources[state.plan.wave * size : (state.plan.wave + 1) * size]
-
-    def cold(self, worst: float) -> float:
-        """How little a source may be violated to be left alone: a part of the worst, but no less than is asked for."""
-        aim = (self.settings.calm or 0.0) * self.tol * self.program.scale
-        share = (self.settings.share or 0.0) * worst
-        return max(share, aim if worst > aim else 0.0, self.program.slack)
-
     # -- find ---------------------------------------------------------------------------------------------------------
 
     def find(self, state: CycleState) -> CyclePass:
-        stage = self.stage(state.plan)
+        stage = self.stages.now(state.plan)
         if stage.name == DISJOINT:
             return self.find_disjoint(state, stage)
         if stage.hops < 0:
@@ -133,7 +99,7 @@ class CycleSchedule:
         None if the contracted graph is not much smaller.
         """
         iterate, program = state.point, state.point.program
-        with self.monitor.timed("oracle"), self.monitor.bar("survey", count_blocks(self.sources)) as tick:
+        with self.monitor.timed("oracle"), self.monitor.bar("survey", count_blocks(self.stages.sources)) as tick:
             frozen = freeze(program, iterate.y, self._address())
             most_joins = min(frozen.graph.arcs // self.settings.shrink, self.settings.most_rows)
             survey = self.oracle.survey(frozen, most_joins, tick=tick, stop=self.monitor.stop)
@@ -151,7 +117,7 @@ class CycleSchedule:
         self, state: CycleState, frozen: Frozen, peak: np.ndarray, worst: float, tick: Callable[[], bool]
     ) -> Found:
         """Rows through trees from the most violated sources; of the very worst by searches if trees miss them."""
-        hot = np.where(peak > self.cold(worst), peak, 0.0)
+        hot = np.where(peak > self.stages.cold(worst), peak, 0.0)
         count = min(self.settings.trees or 1, int(np.count_nonzero(hot)))
         if not count:
             return Found.join([])
@@ -174,8 +140,8 @@ class CycleSchedule:
 
     def find_by_searches(self, state: CycleState, stage: Stage) -> CyclePass:
         """One bounded search from each source of the wave."""
-        iterate, part = state.point, self.wave(state, stage)
-        complete = len(part) == len(self.sources) and stage.hops == 0
+        iterate, part = state.point, self.stages.wave(state, stage)
+        complete = len(part) == len(self.stages.sources) and stage.hops == 0
         with self.monitor.timed("oracle"), self.monitor.bar(stage.name, count_blocks(part)) as tick:
             point = nonnegative(iterate.y, iterate.pool) if complete else None
             frozen = freeze(iterate.program, iterate.y, self._address())
@@ -184,8 +150,8 @@ class CycleSchedule:
             room, most = self._room(iterate), self.settings.most_rows
             found, worst, cut, short, whole = look(iterate.program, iterate.y, batches, most, point, room)
         iterate.admit(found.pairs)
-        if self.revisits and stage.hops == 0:
-            iterate.heat = heated(iterate.heat, len(self.sources), part, found.peak)
+        if self.stages.revisits and stage.hops == 0:
+            iterate.heat = heated(iterate.heat, len(self.stages.sources), part, found.peak)
             state.moved = True
         rows = self._worthwhile(found)
         cut = cut and len(rows) == len(found.rows)  # else even rows that were taken are hardly violated
@@ -266,7 +232,7 @@ class CycleSchedule:
         return replace(swept, more={**swept.more, **self._round(state, thoroughly=found.surveyed)})
 
     def _sweep(self, state: CycleState, found: CyclePass) -> Swept:
-        iterate, stage = state.point, self.stage(state.plan)
+        iterate, stage = state.point, self.stages.now(state.plan)
         pairs = {"pairs": len(iterate.program.pairs.unlisted)} if iterate.program.pairs else {}
         # A proximal step is itself something to sweep for.
         if stage.name != CERTIFY and not found.found and iterate.program.step is None:
@@ -350,81 +316,8 @@ class CycleSchedule:
     def plan(self, state: CycleState, turn: Turn) -> CyclePlan:
         share = max(numbers.LEAST_RISE, numbers.LEAST_RISE_OF_TOLERANCE * self.tol)
         rise = share * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
-        planned = replace(self._plan(state, turn), **self._plan_rounding(state, turn))
+        planned = replace(self.stages.follow(state, turn), **self._plan_rounding(state, turn))
         return planned.follow(state.plan, short=turn.found.short, bound=turn.after, rise=rise)
-
-    def _plan(self, state: CycleState, turn: Turn) -> CyclePlan:
-        now = state.plan
-        stage = self.stage(now)
-        began = turn.before if now.wave == 0 else now.began
-        worst = max(now.worst, turn.found.worst)
-        if self._pass_goes_on(state, stage, turn.found):
-            return replace(now, wave=now.wave + 1, worst=worst, began=began, work=now.work + self._work(stage, turn))
-        if stage.name == HOT:
-            return CyclePlan(CERTIFY, last=worst)
-        if stage.name == self.names[-1]:
-            # A pass with sweeps takes the violation down, so that the next one may as well certify.
-            assert self.settings.promise is not None
-            promising = worst <= self.settings.promise * self.tol * state.point.program.scale
-            return CyclePlan(CERTIFY if promising else stage.name, last=worst)
-        if stage.name == CERTIFY:
-            cold = self.cold(worst)
-            again = turn.found.surveyed or (self.revisits and not len(hottest(state.point.heat, cold, 1)))
-            return CyclePlan(CERTIFY if again else self.names[-1], last=worst, cold=cold)
-        return self._next_pass(now, stage, turn, worst)
-
-    def _next_pass(self, now: CyclePlan, stage: Stage, turn: Turn, worst: float) -> CyclePlan:
-        """Repeat a stage while it pays."""
-        following = CyclePlan(self.names[self.names.index(stage.name) + 1], last=worst)
-        if stage.name == DISJOINT:
-            again = turn.found.found > stage.pays * self.program.graph.closers
-            return CyclePlan(stage.name, last=worst) if again else following
-        enough = stage.pays * max(abs(turn.after), NEGLIGIBLE * self.program.worth)
-        if self.settings.best_first:
-            return self._best_pass(now, stage, turn, worst, enough)
-        if stage.hops >= 0 or self.settings.patience is None:
-            began = turn.before if now.wave == 0 else now.began
-            pays = worst > 0.0 and turn.after - began > enough
-            return CyclePlan(stage.name, last=worst) if pays else following
-        if turn.after - now.began > enough:
-            return replace(now, last=worst, began=turn.after, idle=0)
-        if now.idle + 1 < self.settings.patience:
-            return replace(now, last=worst, idle=now.idle + 1)
-        return following
-
-    def _best_pass(self, now: CyclePlan, stage: Stage, turn: Turn, worst: float, enough: float) -> CyclePlan:
-        """The stage that raises the bound most for its work, as far as is known, after each was tried once.
-
-        What a stage raised some passes ago it would hardly raise today. Where the last one, trees, no longer pays,
-        complete passes are due.
-        """
-        early = self.names[: self.names.index(CERTIFY)]
-        rise = turn.after - (turn.before if now.wave == 0 else now.began)
-        pays = worst > 0.0 and rise > enough
-        if stage.name == early[-1] and not pays:
-            return CyclePlan(CERTIFY, last=worst)
-        rates = {name: numbers.RATE_LEFT * rate for name, rate in now.rates.items()}
-        rates[stage.name] = rise / (now.work + self._work(stage, turn)) if pays else 0.0
-        best = max(early, key=lambda name: rates.get(name, np.inf))
-        return CyclePlan(best if rates.get(best, np.inf) > 0.0 else early[-1], last=worst, rates=rates)
-
-    def _work(self, stage: Stage, turn: Turn) -> float:
-        """What an iteration took, by counts that are the same for any budget and workers."""
-        tree_arcs = (self.settings.trees or 0) * self.program.graph.arcs
-        searched = numbers.WORK_OF_TREE_ARC * tree_arcs if stage.hops < 0 else turn.found.relaxed
-        return max(1.0, searched + numbers.WORK_OF_PROJECTION * turn.swept.projections)
-
-    def _pass_goes_on(self, state: CycleState, stage: Stage, found: CyclePass) -> bool:
-        """Whether there is another wave."""
-        done = state.plan.wave + 1
-        if stage.name == HOT:
-            # Expectations may be wrong: after two passes' worth of them it is time to look everywhere.
-            return len(self.wave(state, stage)) > 0 and done < numbers.REVISIT_PASSES * stage.waves
-        if stage.name == DISJOINT:
-            return found.cut
-        if stage.hops < 0 and self.settings.best_first:
-            return False  # trees look at all sources at once
-        return done * self.wave_size(stage) < len(self.sources)
 
     def verdict(self, state: CycleState) -> str | None:
         """A program over cycles always has a solution: only a proof that is good enough ends it, or lack of room."""
