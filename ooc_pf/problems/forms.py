@@ -186,17 +186,19 @@ def _from_networkx(graph: Any, weight: str | None) -> Form:
         raise InputError(f"the networkx graph is {kind}; make it a plain one first, e.g. networkx.Graph(graph)")
     name, nodes = weight or "weight", list(graph)
     number = {node: k for k, node in enumerate(nodes)}
-    ends, value = [], []
+    ends, value, named = [], [], weight is not None
     for a, b, found in graph.edges(data=True):
         ends.append((a, b))
         value.append(found.get(name))
-    if weight is None and all(each is None for each in value):
+        named = named or name in found
+    if not named:
         value = [1.0] * len(value)
     if None in value:
         a, b = ends[value.index(None)]
-        near = nearest(name, map(str, graph.edges[a, b]))
+        known = graph.edges[a, b]
+        lacks = f"None as {name!r}" if name in known else f"no attribute {name!r}{nearest(name, map(str, known))}"
         raise InputError(
-            f"edge ({a!r}, {b!r}) has no attribute {name!r}{near}; give every edge one, or name another with weight="
+            f"edge ({a!r}, {b!r}) has {lacks}; give every edge a number, or name another attribute with weight="
         )
     u, v = (np.array([number[pair[k]] for pair in ends], np.int64) for k in (0, 1))
     return Form(

@@ -233,8 +233,9 @@ FRAME = pd.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "weight": [1.0, 2.0]
         (
             nx.Graph([(0, 1, {"weight": 1.0}), (1, 2)]),
             {},
-            r"edge \(1, 2\) has no attribute 'weight'; give every edge one",
+            r"edge \(1, 2\) has no attribute 'weight'; give every edge a number",
         ),
+        (nx.Graph([(0, 1, {"weight": None})]), {}, r"edge \(0, 1\) has None as 'weight'; give every edge a number"),
         (pd.DataFrame(np.eye(3), list("abc"), list("abd")), {}, "has 'c', 'd' among its lines or its columns, but not"),
         (pd.DataFrame(np.eye(3), list("aab"), list("abc")), {}, "has 'c' among"),
         (nx.Graph([(0, 1, {"weight": 1.0})]), {"weight": "weigth"}, r"'weigth' \(did you mean 'weight'\?\)"),
