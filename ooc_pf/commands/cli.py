@@ -142,7 +142,7 @@ def _add_solve(add: AddCommand) -> None:
     text = "what to solve (default: nearness of distances, clustering of signed weights)"
     sub.add_argument("--problem", choices=problems(), help=text)
     sub.add_argument("--oracle", choices=("numba", "igraph"), default="numba", help="engine that finds violated cycles")
-    sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default: %(default)s)")
     text = "lay the graph out for disk, not memory (default: above four million edges)"
     sub.add_argument("--external", action=argparse.BooleanOptionalAction, default=None, help=text)
     sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
@@ -170,19 +170,19 @@ def _add_resume(add: AddCommand) -> None:
 def _add_verify(add: AddCommand) -> None:
     sub = add("verify", _verify, "recompute everything a workspace claims")
     sub.add_argument("--oracle", choices=("igraph", "numba"), default="igraph", help="engine of the complete search")
-    sub.add_argument("--workers", type=int)
-    sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
+    sub.add_argument("--workers", type=int, help="threads or processes (one a core)")
+    sub.add_argument("--memory", metavar="SIZE", help="budget, like 500MB or 2GiB")
 
 
 def _add_export(add: AddCommand) -> None:
     sub = add("export", _export, "write the answer to a csv, parquet or npz file")
-    sub.add_argument("target", metavar="FILE")
-    sub.add_argument("--format", choices=FORMATS)
+    sub.add_argument("target", metavar="FILE", help="what to write: its ending says the format")
+    sub.add_argument("--format", choices=FORMATS, help="the format, whatever the name says")
     sub.add_argument("--clusters", action="store_true", help="write the cluster of each node instead of the edges")
     sub.add_argument("--duals", action="store_true", help="of rows of your own: write the multiplier of each")
     text = "fail, and write nothing, if the run has not converged"
     sub.add_argument("--require-converged", action="store_true", help=text)
-    sub.add_argument("--memory", help="budget, like 500MB or 2GiB")
+    sub.add_argument("--memory", metavar="SIZE", help="budget, like 500MB or 2GiB")
 
 
 def _add_transport(add: AddCommand) -> None:
@@ -194,11 +194,13 @@ def _add_transport(add: AddCommand) -> None:
     costs = sub.add_mutually_exclusive_group(required=True)
     costs.add_argument("--points", nargs=2, metavar=("X", "Y"), help="the points of A and of B")
     costs.add_argument("--cost", metavar="FILE", help="a matrix of costs, read by blocks")
-    sub.add_argument("--metric", choices=("sqeuclidean", "euclidean"), default="sqeuclidean")
+    text = "cost of a pair of points (default: %(default)s)"
+    sub.add_argument("--metric", choices=("sqeuclidean", "euclidean"), default="sqeuclidean", help=text)
     weights = sub.add_mutually_exclusive_group(required=True)
     weights.add_argument("--gamma", type=float, help="soft marginals, and how dear what is missing of them is")
     weights.add_argument("--reg", type=float, help="exact marginals, and the weight of the regulariser")
-    sub.add_argument("--tol", type=float, default=1e-10)
+    text = "relative gap and violation to reach (default: %(default)s)"
+    sub.add_argument("--tol", type=float, default=1e-10, help=text)
     sub.add_argument("--workspace", metavar="DIR", help="keep the run here, and go on with it when called again")
     sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
     _add_limits(sub, scheduler=False)

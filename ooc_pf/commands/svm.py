@@ -25,7 +25,7 @@ def add_arguments(sub: Any) -> None:
     sub.add_argument("--intercept", action="store_true", help="add an intercept; it is not penalised")
     text = "newton: certified, in a few passes. stochastic: one pass, proves nothing (default: %(default)s)"
     sub.add_argument("--method", choices=("newton", "stochastic"), default="newton", help=text)
-    sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--seed", type=int, default=0, help="of what is drawn at random (default: %(default)s)")
     sub.add_argument("--restart", action="store_true", help="discard the progress in the workspace")
 
 
