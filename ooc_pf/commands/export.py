@@ -80,7 +80,8 @@ def export(
         transport it is ``row, column, mass`` of the plan, in npz a scipy.sparse array; of metric learning ``row,
         column, value`` of the components, in npz an array ``components``.
     duals : bool
-        Of rows of your own: write ``row, multiplier`` of each that matters, by its name or number.
+        Of rows of your own: write ``row, multiplier`` of each that matters, by its name or number. They must fit the
+        memory, whatever the budget.
     memory : int or str, optional
         A budget. All labels must fit; rows are written in parts that do, except to npz.
     require_converged : bool

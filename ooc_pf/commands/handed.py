@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from scipy import sparse
 
-from ..errors import WorkspaceError
+from ..errors import InputError, WorkspaceError
 from ..storage.files import replacing
 from ..storage.workspace import Workspace
 from ..workspaces import open_workspace
@@ -18,6 +18,7 @@ KINDS = {
     "transport": ("plan", "pairs"),
     "itml": ("components", "components"),
 }  # what there is, and what rows are called
+MOST_FIXED_WIDTH = 1 << 30  # bytes of an array of names
 
 
 def write_handed(place: Workspace, target: Path, format: str) -> tuple[int, str]:
@@ -58,14 +59,27 @@ def write_duals(place: Workspace, target: Path, format: str) -> int:
     """Write ``row, multiplier`` of the rows that matter, rows by name if one has any; returns how many those are."""
     duals = open_workspace(place.name).duals
     named = any(isinstance(key, str) for key in duals)
-    row = np.array([str(key) for key in duals] if named else list(duals), None if named else np.uint64)
-    multiplier = np.array(list(duals.values()), np.float64)
+    row = [str(key) for key in duals] if named else np.fromiter(duals, np.uint64, len(duals))
+    multiplier = np.fromiter(duals.values(), np.float64, len(duals))
+    if format == "npz" and named:
+        row = _fixed_width(row)
     with replacing(target, ".partial") as file:
         if format == "npz":
             np.savez(file, row=row, multiplier=multiplier)
         else:
             _write_table(pa.table({"row": row, "multiplier": multiplier}), file, format)
     return len(duals)
+
+
+def _fixed_width(names: list[str]) -> np.ndarray:
+    """Names as an array without objects, in which each takes as much room as the longest one."""
+    size = 4 * len(names) * max(map(len, names), default=0)
+    if size > MOST_FIXED_WIDTH:
+        raise InputError(f"the names of rows would take {size:,} bytes in npz; write .csv or .parquet")
+    cut = next((name for name in names if name.endswith("\0")), None)
+    if cut is not None:
+        raise InputError(f"the name {cut!r} ends with a zero sign, which npz would lose; write .csv or .parquet")
+    return np.array(names, np.str_)
 
 
 def _write_table(table: pa.Table, file: Any, format: str) -> None:

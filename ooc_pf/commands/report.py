@@ -79,7 +79,7 @@ def _facts(result: Result) -> Iterable[tuple[str, str]]:
     for name, value in result.summary().items():
         if isinstance(value, bool):
             yield name.replace("_", " "), "yes" if value else "no"
-        elif name == "gap" and (value is None or result.lower_bound <= 0.0 < value):
+        elif name == "gap" and (value is None or result.lower_bound == 0.0 < value):
             yield name, "none yet"
         elif name not in ("status", "workspace", "n_iter") and value is not None:
             yield name.replace("_", " "), f"{value:.12g}" if isinstance(value, float) else f"{value:,}"

@@ -111,7 +111,7 @@ def _progress(place: Workspace) -> list[str]:
     if manifest["objective"] is not None:
         point = "the last point" if functions else "the best feasible point"
         gap = _gap(manifest)
-        told = "" if gap is None or manifest["lower_bound"] <= 0.0 < gap else f", gap {gap:.1e}"
+        told = "" if gap is None or manifest["lower_bound"] == 0.0 < gap else f", gap {gap:.1e}"
         lines.append(f"objective of {point} {manifest['objective']:.10g}{told}")
     if "cost" in made:
         ratio = f", certified ratio {made['certified_ratio']:.4f}" if "certified_ratio" in made else ""

@@ -44,7 +44,7 @@ class CyclePlan:
     work : float
         What the pass so far took, by counts.
     rates : dict
-        By stage: how much its last pass raised the bound for its work; where the best one goes next.
+        By stage: how much a pass of it promises to raise the bound for its work, where the best one goes next.
     """
 
     stage: str

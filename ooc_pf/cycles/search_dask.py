@@ -86,7 +86,7 @@ class ClusterOracle:
     def find_by_trees(
         self, frozen: Frozen, roots: np.ndarray, *, penalty: float, slack: float, most: int, tick: Callable[[], bool]
     ) -> Found:
-        """Violated cycles through trees, the same as `NumbaOracle.find_by_trees`; a stop waits for tasks under way."""
+        """Violated cycles through trees, the same as `NumbaOracle.find_by_trees`; stops before a task is sent."""
         point, rules = self._address(frozen), TreeRules(penalty, slack, most, int(roots[0]))
         width = self._trees_together(len(roots))
 

@@ -121,6 +121,7 @@ class Settings:
         return (
             len({*names, CERTIFY}) == len(set(names)) == len(names) > 1
             and names[-1] != CERTIFY
+            and not (self.best_first and names[0] == CERTIFY)
             and (names[-1] == HOT or self.promise is not None)
             and not ((by_trees or self.shrink is not None) and (self.trees is None or self.penalty is None))
             and all(-1 <= stage.hops <= MOST_HOPS and 0 <= stage.rounds <= MOST_ROUNDS for stage in self.stages)

@@ -54,7 +54,7 @@ class NotebookBar:
     """
 
     def __init__(self, display: Callable[..., Any]):
-        self._display, self._handle = display, None
+        self._display, self._handle, self._closed = display, None, False
         self._drawn = time.monotonic()
         self._lock = threading.Lock()  # searches call from their threads
 
@@ -62,7 +62,7 @@ class NotebookBar:
         """Draw it, if the last drawing is long enough ago."""
         with self._lock:
             now = time.monotonic()
-            if now - self._drawn <= INTERVAL:
+            if self._closed or now - self._drawn <= INTERVAL:
                 return
             share = f' max="{total}" value="{done}"' if total else ""
             name, count = html.escape(what), f"{done}/{total}" if total else f"{done}"
@@ -73,10 +73,11 @@ class NotebookBar:
         """Lines of text have an output of their own."""
 
     def close(self) -> None:
-        """Leave nothing to be seen."""
-        if self._handle is not None:
-            self._draw("", "")
-        self._handle = None
+        """Leave nothing to be seen, also of searches that are still under way."""
+        with self._lock:
+            if self._handle is not None:
+                self._draw("", "")
+            self._closed = True
 
     def _draw(self, text: str, page: str) -> None:
         shown = {"text/plain": text, "text/html": page}
@@ -89,7 +90,9 @@ class NotebookBar:
 def new_bar(stream: TextIO) -> TerminalBar | NotebookBar:
     """The bar of the place where this runs."""
     if "ipykernel" in sys.modules and stream is sys.stderr:
+        from IPython import get_ipython
         from IPython.display import display
 
-        return NotebookBar(display)
+        if hasattr(get_ipython(), "kernel"):  # else some other program only imports it
+            return NotebookBar(display)
     return TerminalBar(stream)

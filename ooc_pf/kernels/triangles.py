@@ -141,6 +141,7 @@ def _project_rows(x, inverse, shift, lower, upper, triple, code, dual, speed, mo
                 move_within(x, shift, lower, upper, (c, j, k), -back * r if closing == 2 else back * r)
             step, moved = project_within(x, shift, lower, upper, *sides, closing, p, q, r, now + back)
             step += back
+            moved += back * (p + q + r)
         else:
             step = max(excess / (p + q + r), -now)
             move_sides(ij, ik, jk, i, j, k, closing, step, p, q, r)

@@ -136,8 +136,8 @@ def metric_nearness(
         in memory unless it fits the budget. By default done for graphs of more than four million edges. A square array,
         which has an engine of its own for that, is with ``external=True`` or ``client`` treated as a list of edges.
     client : dask.distributed.Client or str, optional
-        A cluster, or the address of its scheduler, to search and grow trees on; its workers must see the workspace
-        under the same path. The answer does not depend on it.
+        A cluster, or the address of its scheduler, to search on; its workers must see the workspace under the same
+        path. The answer does not depend on it.
     warm_start : path, optional
         Workspace of another run, on nearly the same graph: this one begins with its rows and their multipliers. Nodes
         are matched by label, rows over an edge that is not there are left out; a table must have the same nodes in the

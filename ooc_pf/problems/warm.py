@@ -74,7 +74,9 @@ def _begin_cycles(
     # What changed shows in short cycles, of which the longest kind includes the others, and in trees. Disjoint cycles
     # are for a run that has no rows yet.
     stages = [(name, hops) for name, hops, *_ in options["settings"]["stages"]]
-    state.plan = replace(state.plan, stage=next(name for name, hops in stages if hops != 1 and name != DISJOINT))
+    begin = next(name for name, hops in stages if hops != 1 and name != DISJOINT)
+    passed_over = {name: 0.0 for name, hops in stages if hops == 1}
+    state.plan = replace(state.plan, stage=begin, rates=passed_over)
     session.monitor.note(f"begins with {len(state.rows)} of the {len(run.rows)} rows of {other}")
 
 

@@ -52,6 +52,7 @@ def sweep_with_momentum(
             restarts += restart
             momentum, inertia = (0.0, 1.0) if restart else next_momentum(inertia)
     except SearchStopped:
+        before.close()  # makes room
         follow_duals(program, point, store)
         raise
     finally:

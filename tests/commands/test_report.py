@@ -1,7 +1,10 @@
 """The report of a run."""
 
+import types
+
 import ooc_pf as pf
 from ooc_pf.commands.cli import main
+from ooc_pf.commands.report import _facts
 from ooc_pf.commands.status import read_status
 
 
@@ -28,3 +31,8 @@ def test_a_run_that_proved_nothing_yet_has_no_gap(small, tmp_path):
     path = tmp_path / "run.pf"
     pf.metric_nearness(small, workspace=path, max_iter=0)
     assert "| gap | none yet |" in pf.report(path) and "gap" not in read_status(path)[1]
+
+
+def test_a_bound_below_zero_proves_as_much_as_one_above():
+    certified = types.SimpleNamespace(summary=lambda: {"gap": 1e-9}, lower_bound=-2.0, history=[])
+    assert list(_facts(certified)) == [("gap", "1e-09")]

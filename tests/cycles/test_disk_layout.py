@@ -93,7 +93,6 @@ def test_a_kill_in_the_middle_of_a_scan_costs_nothing_but_the_time_since_the_las
     for scans in (3, 40):
         done = subprocess.run([sys.executable, "-c", KILLED, killed, str(scans)], capture_output=True, text=True)
         assert done.returncode == -signal.SIGKILL, done.stderr
-    assert pf.open(killed).n_iter >= before
     end = {"memory": None, "callback": lambda record: record["iteration"] >= before + 2}
     assert_same_bits(pf.resume(whole, **end), pf.resume(killed, **end))
 

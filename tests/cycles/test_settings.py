@@ -28,6 +28,13 @@ def test_settings_that_a_schedule_cannot_go_by_are_refused(change):
         Settings.read(replace(complete_only, **change).stored())
 
 
+def test_a_best_stage_must_be_among_some_that_come_before_complete_passes():
+    none_before = replace(numbers.CLUSTERING, stages=numbers.CLUSTERING.stages[-2:])
+    Settings.read(replace(none_before, best_first=None).stored())
+    with pytest.raises(WorkspaceError, match="settings"):
+        Settings.read(none_before.stored())
+
+
 def test_a_run_on_disk_is_planned_for_the_memory_it_begins_with():
     size = {"nodes": 1_000_000, "edges": 8_000_000}
     plans = [fit_to_disk(numbers.LINEAR_ON_DISK, memory, **size) for memory in ("600MB", "1GB", "8GB", None)]

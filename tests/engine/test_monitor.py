@@ -88,6 +88,8 @@ def notebook(monkeypatch):
     """As within a cell of a notebook; every step is drawn."""
     display = Display()
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    shell = types.SimpleNamespace(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))
     monkeypatch.setattr(bars, "INTERVAL", -1.0)
     return display
@@ -120,6 +122,19 @@ def test_steps_in_several_threads_share_the_bar(notebook, monkeypatch):
     with monitor.bar("trees", 4) as tick, ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: tick(), range(4)))
     assert len(notebook.outputs) == 1 and notebook.drawings == 3
+
+
+def test_a_search_still_under_way_draws_no_bar_that_nobody_takes_away(notebook):
+    bar = bars.new_bar(sys.stderr)
+    bar.show("trees", 1, 4)
+    bar.close()
+    bar.show("trees", 2, 4)
+    assert notebook.outputs == [{"text/plain": "", "text/html": ""}] and notebook.drawings == 1
+
+
+def test_a_program_that_only_imports_what_notebooks_are_made_of_is_none(notebook, monkeypatch):
+    monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: None)
+    assert isinstance(bars.new_bar(sys.stderr), bars.TerminalBar)
 
 
 def test_a_run_in_a_notebook_writes_plain_lines_beside_its_bar(notebook, small, capsys):

@@ -82,6 +82,19 @@ def test_multipliers_are_exported_by_name(problem, ending, tmp_path, capsys):
     assert found == result.duals
 
 
+def test_names_that_npz_would_change_or_blow_up_are_refused(problem, tmp_path, monkeypatch):
+    *rest, names = problem
+    oracle = named_rows((*rest, [f"{name}\0" for name in names]))
+    pf.project_and_forget(problem[0], oracle, tol=1e-9, workspace=tmp_path / "run.pf")
+    with pytest.raises(pf.InputError, match="ends with a zero sign"):
+        pf.export(tmp_path / "run.pf", tmp_path / "duals.npz", duals=True)
+    assert pf.export(tmp_path / "run.pf", tmp_path / "duals.parquet", duals=True)
+    monkeypatch.setattr("ooc_pf.commands.handed.MOST_FIXED_WIDTH", 10)
+    with pytest.raises(pf.InputError, match=r"would take [\d,]+ bytes in npz"):
+        pf.export(tmp_path / "run.pf", tmp_path / "duals.npz", duals=True)
+    assert not (tmp_path / "duals.npz").exists()
+
+
 def test_export_says_what_there_is(problem, small, tmp_path):
     own, graph = tmp_path / "own.pf", tmp_path / "graph.pf"
     pf.project_and_forget(problem[0], problem[1:3], workspace=own)

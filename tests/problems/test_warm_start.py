@@ -209,6 +209,15 @@ def test_clustering_begins_with_trees(rng, tmp_path):
     assert [record["stage"] for record in warm.history] == ["trees"]
 
 
+def test_the_quadratic_program_does_not_begin_with_triangles_again(rng, tmp_path):
+    u, v, weight = random_signed(rng, 30, 120)
+    pf.correlation_clustering((u, v, weight), gamma=1.0, tol=1e-6, workspace=tmp_path / "old.pf")
+    options = {"gamma": 1.0, "tol": 1e-6, "warm_start": tmp_path / "old.pf"}
+    warm = pf.correlation_clustering((u, v, rng.permutation(weight)), **options)
+    assert warm.history[0]["stage"] == "squares" and "trees" in {record["stage"] for record in warm.history}
+    assert "triangles" not in {record["stage"] for record in warm.history}
+
+
 def test_labels_match_by_what_they_say():
     assert matched(np.array([5, 7, 9]), np.array([9, 5])).tolist() == [1, -1, 0]
     assert matched(np.array([5, 7]), np.array(["7", "x"], object)).tolist() == [-1, 0]

@@ -32,9 +32,9 @@ def peak():
     with open("/proc/self/status") as status:
         return 1024 * int(re.search("VmHWM: *([0-9]+)", status.read().replace("\\t", " "))[1])
 def measured(convert):
-    before, start = peak(), time.perf_counter()
+    before, start, spent = peak(), time.perf_counter(), sum(os.times()[:2])
     report = convert()
-    times = {"seconds": time.perf_counter() - start, "processor_seconds": sum(os.times()[:2])}
+    times = {"seconds": time.perf_counter() - start, "processor_seconds": sum(os.times()[:2]) - spent}
     print(json.dumps({**times, "baseline": before, "peak": peak(), **report}))
 source, output, memory = sys.argv[1:]
 """

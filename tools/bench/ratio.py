@@ -109,6 +109,8 @@ def main() -> None:
     parser.add_argument("--memory", help="with --disk: how much ours may use")
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
+    if args.disk and args.grid:
+        parser.error("--disk is for a file of edges")
     compile_kernels(args.disk)
     options = {"tol": args.tol, "ratio": args.ratio, "max_time": args.max_time}
     result, facts, known = solve_on_disk(args, options) if args.disk else solve(signed_graph(args), **options)
