@@ -55,6 +55,7 @@ SQL = '''
 '''
 def run():
     base = duckdb.connect(output + ".duckdb", config={"memory_limit": memory, "threads": 2})
+    base.execute("SET enable_progress_bar = false")
     quoted = source.replace("'", "''")
     columns = len(base.read_csv(source, header=False, delimiter="\\t").columns)
     value = "column2" if columns > 2 else "1.0"
