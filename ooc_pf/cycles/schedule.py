@@ -1,7 +1,7 @@
 """What the oracle of a program over cycles does next, and what it makes of what it finds.
 
-The oracle goes through stages, each as long as it pays: short cycles are cheap to list, complete passes are not. The
-last stage repeats until its violations promise that a complete pass over one frozen point, without sweeps between, will
+The oracle goes through stages (see `stages`): short cycles are cheap to list, complete passes are not. The last stage
+repeats until its violations promise that a complete pass over one frozen point, without sweeps between, will
 certify.
 """
 
